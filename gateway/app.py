@@ -1,0 +1,175 @@
+"""The composition root: store, intake, relay, doors and rooms are put together here, started and stopped in order.
+
+The only module that knows the policies.
+"""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import uvicorn
+
+import policies
+from gateway.core.delivery import Retry
+from gateway.doors.http import Context, create_app
+from gateway.intake.intake import Intake, Terms
+from gateway.intake.waiting import ReleaseLoop
+from gateway.relay.keeper import Keeper
+from gateway.relay.pool import Pool
+from gateway.relay.smarthost import Smarthost
+from gateway.relay.worker import Pace, Worker
+from gateway.settings import Settings, split_bind, split_unknown
+from gateway.store import Store
+from gateway.store.writer import Writer
+
+log = logging.getLogger(__name__)
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn without signal handlers of its own: the gateway stops its parts in its own order."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the gateway."""
+        yield
+
+
+@dataclass(slots=True)
+class Waiters:
+    """Callers who wait for a send to be settled (`Prefer: wait`)."""
+
+    _events: dict[tuple[str, str], asyncio.Event]
+
+    def settled(self, tenant: str, request: str) -> None:
+        """Wake whoever waits for this send."""
+        if event := self._events.get((tenant, request)):
+            event.set()
+
+    async def wait(self, tenant: str, request: str, seconds: float) -> None:
+        """Return when something of the send was settled by this process, or after `seconds`."""
+        event = self._events.setdefault((tenant, request), asyncio.Event())
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            return
+        finally:
+            self._events.pop((tenant, request), None)
+
+
+class Gateway:
+    """One process of the gateway with the roles that its settings give it."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Build all parts and start none. Raises ValueError with one line where a setting is wrong."""
+        self.settings = settings
+        self.rules = policies.rules(settings.policies, settings.policy_defaults())
+        self.smarthost = Smarthost.parse(
+            settings.smarthost,
+            settings.smarthost_ca or None,
+            hostname=settings.hostname,
+            connect_timeout=settings.connect_timeout_seconds,
+            command_timeout=settings.command_timeout_seconds,
+            reply_timeout=settings.reply_timeout_seconds,
+        )
+        self.store = Store.open(settings.database_url)
+        self.writer = Writer(self.store)
+        terms = Terms(settings.rejudge_after_seconds, settings.max_lateness_seconds)
+        self.intake = Intake(self.store, self.writer, self.rules, terms, self._wake)
+        self.waiters = Waiters({})
+        self.worker: Worker | None = None
+        self.keeper: Keeper | None = None
+        self.release: ReleaseLoop | None = None
+        self._server: _Server | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._socket: socket.socket | None = None
+        self._stopped = asyncio.Event()
+
+    @property
+    def http_port(self) -> int:
+        """The port that the HTTP door listens on, where it does."""
+        assert self._socket is not None, "the HTTP door is not open"  # noqa: S101
+        return int(self._socket.getsockname()[1])
+
+    def _wake(self) -> None:
+        if self.worker is not None:
+            self.worker.wake()
+
+    async def start(self) -> None:
+        """Start what the roles ask for; when it returns, the doors are open. Raises ValueError or OSError."""
+        roles = set(self.settings.roles)
+        if "relay" in roles:
+            await self._start_relay()
+        if "http" in roles and self.settings.http_bind:
+            await self._start_http()
+
+    async def _start_relay(self) -> None:
+        settings = self.settings
+        retry = Retry(
+            settings.retry_first_seconds, settings.retry_max_seconds, settings.give_up_seconds, settings.max_attempts
+        )
+        pace = Pace(settings.relay_concurrency, settings.rejudge_after_seconds)
+        self.keeper = Keeper(self.store, self.writer, settings.claim_seconds)
+        await self.keeper.start()
+        self.worker = Worker(self.store, self.writer, Pool(self.smarthost), retry, pace, self.waiters.settled)
+        self.worker.start()
+        self.release = ReleaseLoop(self.intake, split_unknown, settings.unknown)
+        self.release.start()
+        log.info("relay.started", extra={"smarthost": str(self.smarthost), "epoch": self.store.epoch})
+
+    async def _start_http(self) -> None:
+        host, port = split_bind(self.settings.http_bind)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family, backlog=2048)
+        context = Context(self.settings, self.store, self.writer, self.intake, self.waiters.wait)
+        config = uvicorn.Config(
+            create_app(context),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_keep_alive=30,
+            h11_max_incomplete_event_size=65_536,
+        )
+        self._server = _Server(config)
+        self._serving = asyncio.create_task(self._server.serve(sockets=[self._socket]), name="http")
+        while not self._server.started:
+            if self._serving.done():
+                self._serving.result()
+            await asyncio.sleep(0.005)
+        log.info("http.listening", extra={"host": host, "port": self.http_port})
+
+    async def stop(self) -> None:
+        """Close the doors, let the writer finish, give claims back, and leave the store."""
+        if self._server is not None and self._serving is not None:
+            self._server.should_exit = True
+            await asyncio.wait({self._serving}, timeout=10)
+        if self.release is not None:
+            await self.release.stop()
+        if self.worker is not None:
+            await self.worker.stop()
+        if self.keeper is not None:
+            await self.keeper.stop()
+        await self.writer.close()
+        self.store.close()
+        log.info("stopped")
+
+    def request_stop(self) -> None:
+        """Ask `run` to end; safe to call more than once."""
+        self._stopped.set()
+
+    async def run(self) -> None:
+        """Start, serve until SIGTERM, SIGINT or `request_stop`, stop."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.request_stop)
+        await self.start()
+        log.info("started", extra={"roles": list(self.settings.roles)})
+        try:
+            await self._stopped.wait()
+        finally:
+            await self.stop()

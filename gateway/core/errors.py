@@ -1,0 +1,27 @@
+"""What can go wrong inside, as classes; what strangers see of it is decided at the doors."""
+
+
+class GatewayError(Exception):
+    """Something failed that the caller can be told about in one dull sentence."""
+
+
+class StoreUnavailableError(GatewayError):
+    """The store cannot answer now: locked, down, full, or the outcome of a commit is not known. Means later, never yes."""
+
+
+class NotFoundError(GatewayError):
+    """No such thing in this tenant; another tenant's ids look the same."""
+
+
+class ConflictError(GatewayError):
+    """The thing is there but in a state in which this cannot be done. `slug` and `extra` go into the answer."""
+
+    def __init__(self, slug: str, message: str, **extra: object) -> None:
+        """Keep the slug for programs and the sentence for people."""
+        super().__init__(message)
+        self.slug = slug
+        self.extra = extra
+
+
+class UnaskedFactError(GatewayError):
+    """A policy read a fact that it had not asked for."""

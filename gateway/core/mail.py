@@ -1,0 +1,118 @@
+"""A mail as the judge sees it: who sends, as whom, to whom, what, under which key and tokens."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from gateway.core.address import Address
+from gateway.core.mime import Traits
+
+
+class Kind(StrEnum):
+    """What a mail is for; decides which rules hold it (SEMANTICS 2)."""
+
+    OUTREACH = "outreach"
+    REPLY = "reply"
+    TRANSACTIONAL = "transactional"
+
+    @property
+    def leased(self) -> bool:
+        """Whether leases and flights hold it, and it holds the contact."""
+        return self is not Kind.TRANSACTIONAL
+
+    @property
+    def starts_cooldown(self) -> bool:
+        """Whether its delivery starts the contact's cooldown."""
+        return self is not Kind.TRANSACTIONAL
+
+    @property
+    def asks_cooldown(self) -> bool:
+        """Whether the contact's cooldown binds it."""
+        return self is Kind.OUTREACH
+
+
+class Moment(StrEnum):
+    """When a policy is asked."""
+
+    ACCEPTANCE = "acceptance"
+    RELEASE = "release"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """One person of the envelope; `role` is to, cc or bcc; an `internal` one is the tenant's own (no lease, no cooldown)."""
+
+    address: Address
+    role: str = "to"
+    internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """Reverse-path (`None`: the null path) and recipients, one person once."""
+
+    reverse_path: str | None
+    recipients: tuple[Recipient, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What was asked to be said, as facts computed before any lock; `size` in bytes of the message on the wire.
+
+    `digest` covers what was asked, not the bytes made (SEMANTICS 5). `header_from` are the person keys of all addresses of
+    From and Sender; what is no address stands there as it was written.
+    """
+
+    digest: str
+    size: int
+    message_id: str
+    header_from: tuple[str, ...]
+    subject: str = ""
+    in_reply_to: str | None = None
+    traits: Traits = field(default_factory=Traits)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One logical send as a door hands it in, or as it waits to be released.
+
+    `agent` is the agent's id or `None` (sends as nobody), `key_id` the API key's id. `tokens` maps contact keys to fencing
+    tokens. `not_before` is the caller's schedule (UTC). At a release `since` is when its flight began (UTC) or `None` where
+    it has not begun, and `id` lets facts leave the mail itself out.
+    """
+
+    id: str
+    tenant: str
+    mailbox: str
+    agent: str | None
+    key_id: str | None
+    envelope: Envelope
+    content: Content
+    idempotency_key: str
+    fingerprint: str
+    kind: Kind = Kind.OUTREACH
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    thread: str | None = None
+    campaign: str | None = None
+    not_before: datetime | None = None
+    derived_key: bool = False
+    door: str = "http"
+    override: str | None = None
+    moment: Moment = Moment.ACCEPTANCE
+    since: datetime | None = None
+
+    @property
+    def actor(self) -> str:
+        """Who acts: the agent, or the key where no agent is bound; flights of one actor do not close his contact to him."""
+        return self.agent or f"key:{self.key_id}"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all recipients, in envelope order."""
+        return tuple(r.address.key for r in self.envelope.recipients)
+
+    @property
+    def contacts(self) -> tuple[str, ...]:
+        """The keys of those whom leases, flights and cooldowns bind: all but the tenant's own."""
+        return tuple(r.address.key for r in self.envelope.recipients if not r.internal)

@@ -1,0 +1,183 @@
+"""What the outside is told of a record: status words, counts, findings, next action (SEMANTICS 3 and 4)."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from gateway.core.delivery import State
+from gateway.core.record import DeliveryRecord, Document, Receipt, Record, instant
+
+ORDER = ("pending_approval", "scheduled", "queued", "relaying", "deferred", "unknown")
+"""A send's status is the first of these that any recipient is in."""
+WORST = ("bounced", "expired", "cancelled", "relayed", "delivered")
+"""Else, unless all are blocked, the worst of these."""
+
+FIXED_NEXT = {
+    "unknown": "do not resend; ask or resolve",
+    "pending_approval": "a person decides; do not resend",
+    "deferred": "nothing; it is tried again by itself",
+}
+DELIVERY_STATUS = {
+    "queued": "queued",
+    "relaying": "accepted",
+    "deferred": "deferred",
+    "relayed": "sent",
+    "delivered": "delivered",
+    "bounced": "bounced",
+    "unknown": "accepted",
+    "cancelled": "failed",
+    "expired": "failed",
+}
+
+
+def word(delivery: DeliveryRecord) -> str:
+    """The public word for a delivery's state."""
+    match delivery.state:
+        case State.QUEUED:
+            return "deferred" if delivery.attempts else "queued"
+        case State.CLAIMED | State.PERMITTED:
+            return "relaying"
+        case State.HELD:
+            return "pending_approval"
+        case other:
+            return other.value
+
+
+def status(deliveries: Iterable[DeliveryRecord]) -> tuple[str, dict[str, int]]:
+    """The send's status, and how many recipients are in which state."""
+    counts = Counter(word(d) for d in deliveries)
+    for name in ORDER:
+        if counts[name]:
+            return name, dict(counts)
+    if set(counts) <= {"blocked"}:
+        return "blocked", dict(counts)
+    return next(name for name in WORST if counts[name]), dict(counts)
+
+
+def strictest(record: Record) -> Document | None:
+    """The finding that gave the last decision its reason."""
+    index = record.decision.get("strictest")
+    return None if index is None else record.decision["findings"][index]
+
+
+def answer(receipt: Receipt) -> Document:
+    """The body of a send's answer (SEMANTICS 4), with members of agent-api 3.1 that say the same."""
+    record = receipt.record
+    name, counts = status(record.deliveries)
+    finding = strictest(record)
+    current = _current(record, name, finding)
+    body: Document = {
+        "requestId": record.id,
+        "status": name,
+        **current,
+        "messageId": record.message_id,
+        "idempotencyKey": record.idempotency_key,
+        "replayed": receipt.replayed,
+        "policyTrace": trace(record),
+        "findings": [public_finding(f) for f in record.decision["findings"]],
+        "recipients": [recipient(d) for d in record.deliveries],
+        "counts": counts,
+        "warnings": list(receipt.warnings),
+    }
+    if record.not_before:
+        body["scheduledAt"] = instant(record.not_before)
+    body.update(_from_findings(record))
+    return body
+
+
+def _current(record: Record, name: str, finding: Document | None) -> Document:
+    """Reason, words, next action and retry time: of the last decision, or of what has happened since."""
+    body: Document = {}
+    late = next((d for d in record.deliveries if d.state is State.BLOCKED and d.reason), None)
+    if name in ("blocked", "pending_approval") and finding and finding["verdict"] != "pass":
+        body = {"reason": finding["reason"], "detail": finding["detail"], "nextAction": finding["next"]}
+        if record.decision["retry_at"]:
+            body["retryAt"] = record.decision["retry_at"]
+        if any(f["estimate"] and f["until"] == body.get("retryAt") for f in record.decision["findings"]):
+            body["estimate"] = True
+    elif name == "blocked" and late:
+        body = {"reason": late.reason, "detail": late.detail or "stopped before it left", "nextAction": "stop"}
+    elif name in FIXED_NEXT:
+        body = {"nextAction": FIXED_NEXT[name]}
+    waiting = [d.due_at for d in record.deliveries if word(d) == "deferred" and d.due_at]
+    if waiting:
+        body["nextAttemptAt"] = instant(min(waiting))
+    return body
+
+
+def _from_findings(record: Record) -> Document:
+    """Members that a finding contributes to the top level: leaseHolder, cooldownExpiresAt, used, limit, ..."""
+    body: Document = {}
+    for finding in record.decision["findings"]:
+        if not finding["observed"] and finding["verdict"] != "pass":
+            for name, value in finding["extra"].items():
+                body.setdefault(name, value)
+    return body
+
+
+def trace(record: Record) -> Document:
+    """The policy trace of agent-api 3.1: the decision, and one line per rule or finding, in table order."""
+    found = record.decision["findings"]
+    lines: list[Document] = []
+    for rule in record.decision["rules"]:
+        said = [f for f in found if f["policy"] == rule]
+        lines += [_audit(f) for f in said] or [{"rule": rule, "passed": True}]
+    decision: Document = {"allow": record.decision["verdict"] in ("pass", "hold")}
+    if record.decision["reason"]:
+        decision["reason"] = record.decision["reason"]
+    return {"decision": decision, "auditEvents": lines}
+
+
+def _audit(finding: Document) -> Document:
+    line = {"rule": finding["policy"], "passed": finding["observed"] or finding["approved"]}
+    line |= {"reason": finding["reason"], "detail": finding["detail"]}
+    if finding["observed"]:
+        line["observed"] = True
+    return line
+
+
+def public_finding(finding: Document) -> Document:
+    """One finding for the outside: rule, verdict, reason, whom it concerns, until when, what to do."""
+    body = {
+        "rule": finding["policy"],
+        "verdict": finding["verdict"],
+        "reason": finding["reason"],
+        "detail": finding["detail"],
+        "nextAction": finding["next"],
+    }
+    if finding["recipient"]:
+        body["recipient"] = finding["recipient"]
+    if finding["until"]:
+        body["retryAt"] = finding["until"]
+    for flag in ("estimate", "observed", "approved"):
+        if finding[flag]:
+            body[flag] = True
+    return body | finding["extra"]
+
+
+def recipient(delivery: DeliveryRecord) -> Document:
+    """One recipient's state, with the smarthost's words where there are some."""
+    body: dict[str, Any] = {
+        "email": delivery.address,
+        "role": delivery.role,
+        "status": word(delivery),
+        "attempts": delivery.attempts,
+    }
+    if delivery.reason:
+        body["reason"] = delivery.reason
+    if delivery.code:
+        body["reply"] = {"code": delivery.code, "enhanced": delivery.enhanced, "text": delivery.text}
+    elif delivery.text:
+        body["detail"] = delivery.text
+    if delivery.state is State.QUEUED and delivery.attempts and delivery.due_at:
+        body["nextAttemptAt"] = instant(delivery.due_at)
+    if delivery.assumed:
+        body["assumed"] = True
+    if delivery.changed_at:
+        body["changedAt"] = instant(delivery.changed_at)
+    return body
+
+
+def delivery_status(name: str) -> str:
+    """The word of agent-api 14 for a send's status; scheduled, held and blocked keep theirs."""
+    return DELIVERY_STATUS.get(name, name)

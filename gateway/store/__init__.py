@@ -1,0 +1,205 @@
+"""The store: the only folder that knows SQL. `Store` and `Tx` are its whole public face, beside one file per subject.
+
+Whatever changes what a policy may read goes through `Store.write`: it takes the tenants' locks, then reads the time, does
+the work and commits with a flush to disk. The grouped writer in `writer.py` calls it once for everybody who waits.
+"""
+
+import contextlib
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from gateway.core.errors import GatewayError, StoreUnavailableError
+from gateway.store import epochs
+from gateway.store.clock import Steady, boot_us
+from gateway.store.dialect import Dialect
+from gateway.store.migrate import check, migrate
+from gateway.store.postgres import Postgres
+from gateway.store.sqlite import Sqlite
+from gateway.store.steps import step
+from gateway.store.tx import Profile, Statements, Tx, read_clock, read_plain_clock, write_clock
+
+__all__ = ["Profile", "Store", "Tx", "check", "migrate"]
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+def dialect_of(url: str) -> Dialect:
+    """Choose the database by URL; raises ValueError with one line for another kind or an unreadable URL."""
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        msg = "DATABASE_URL: not a URL like sqlite:///gateway.db or postgresql://user@host/name"
+        raise ValueError(msg) from None
+    kinds: dict[str, Callable[[sa.URL], Dialect]] = {"sqlite": Sqlite, "postgresql": Postgres}
+    kind = kinds.get(parsed.get_backend_name())
+    if kind is None:
+        msg = f"DATABASE_URL: {parsed.get_backend_name()} is not supported, use sqlite or postgresql"
+        raise ValueError(msg)
+    return kind(parsed)
+
+
+class Store:
+    """One process's way to the database: a connection that writes, and some that read."""
+
+    def __init__(self, dialect: Dialect, *, boot: Callable[[], int] = boot_us) -> None:
+        """Open nothing yet; `boot` is the boot-time clock in microseconds."""
+        self.dialect = dialect
+        self.boot = boot
+        self.epoch = secrets.token_hex(8)
+        self.serving = False  # true once this process has an epoch row: then commits can be looked up after a doubt
+        self._steady = Steady(boot)
+        self._statements = Statements(dialect)
+        self._lock = threading.Lock()
+        self._writer: Any = None
+        self._readers: list[Any] = []
+        self._group = 0
+
+    @classmethod
+    def open(cls, url: str, *, boot: Callable[[], int] = boot_us) -> "Store":
+        """Open a migrated database. Raises ValueError where the URL is wrong or a migration is missing."""
+        store = cls(dialect_of(url), boot=boot)
+        check(store.dialect)
+        return store
+
+    def close(self) -> None:
+        """Close all connections; the store may be used again."""
+        with self._lock:
+            for connection in (self._writer, *self._readers):
+                if connection is not None:
+                    with contextlib.suppress(*self.dialect.errors):
+                        connection.close()
+            self._writer, self._readers = None, []
+
+    def read(self, work: Callable[[Tx], T], tenants: Iterable[str] = ()) -> T:
+        """Run `work` on one consistent state of the store, without locks; it can write nothing.
+
+        Raises StoreUnavailableError.
+        """
+        try:
+            with self._reader() as connection:
+                tx = Tx(self.dialect, self._statements, self.dialect.cursor(connection))
+                self.dialect.begin_read(tx._cursor)  # noqa: SLF001
+                try:
+                    self._read_time(tx, sorted(set(tenants)))
+                    return work(tx)
+                finally:
+                    tx._cursor.execute("ROLLBACK")  # noqa: SLF001
+        except self.dialect.outages as error:
+            raise StoreUnavailableError(str(error)) from error
+
+    @contextlib.contextmanager
+    def _reader(self) -> Any:  # noqa: ANN401
+        with self._lock:
+            connection = self._readers.pop() if self._readers else None
+        connection = connection or self.dialect.connect(writer=False)
+        try:
+            yield connection
+        except BaseException:
+            with contextlib.suppress(*self.dialect.errors):
+                connection.close()
+            raise
+        with self._lock:
+            self._readers.append(connection)
+
+    def write(self, tenants: Iterable[str], work: Callable[[Tx], T]) -> T:
+        """Run `work` in one transaction that holds the tenants' locks, and commit it to disk.
+
+        Raises StoreUnavailableError when the database cannot answer or the outcome of the commit is not known; whatever
+        `work` raises rolls everything back.
+        """
+        ids = sorted(set(tenants))
+        with self._lock:
+            self._group += 1
+            cursor = self._begin(ids)
+            tx = Tx(self.dialect, self._statements, cursor)
+            try:
+                self._read_time(tx, ids)
+                result = work(tx)
+                self._finish(tx)
+                step("commit.before")
+            except BaseException as error:
+                self._rollback(cursor)
+                if isinstance(error, self.dialect.outages):
+                    raise StoreUnavailableError(str(error)) from error
+                raise
+            self._commit(cursor, ids)
+            for tenant, (now_us, _) in tx.tenants.items():
+                self._steady.committed(tenant, now_us)
+        step("commit.after")
+        return result
+
+    def _begin(self, ids: list[str]) -> Any:  # noqa: ANN401
+        """Open the transaction; a connection that has died in the meantime is replaced once."""
+        for last in (False, True):
+            try:
+                if self._writer is None:
+                    self._writer = self.dialect.connect(writer=True)
+                cursor = self.dialect.cursor(self._writer)
+                self.dialect.begin(cursor, ids)
+            except self.dialect.errors as error:
+                self._drop_writer()
+                if last:
+                    raise StoreUnavailableError(str(error)) from error
+            else:
+                return cursor
+        raise AssertionError  # the loop returns or raises
+
+    def _read_time(self, tx: Tx, ids: Iterable[str]) -> None:
+        names = list(ids)
+        if names:
+            for row in tx.rows(read_clock, {"ids": tx.array(names)}):
+                now_us = self._steady.now(row["id"], row["now_us"], row["last_us"])
+                tx.tenants[row["id"]] = (now_us, Profile.load(row["profile"]))
+            if len(tx.tenants) != len(names):
+                msg = "no such tenant"
+                raise GatewayError(msg)
+            tx.now_us = max(now for now, _ in tx.tenants.values())
+        else:
+            row = tx.row(read_plain_clock, {})
+            assert row is not None, "the clock row is made by the first migration"  # noqa: S101
+            tx.now_us = max(row["now_us"], row["last_us"] or 0)
+
+    def _finish(self, tx: Tx) -> None:
+        tx.many(write_clock, [{"t": tenant, "now_us": now} for tenant, (now, _) in tx.tenants.items()])
+        if self.serving:
+            epochs.touch(tx, self.epoch, self._group)
+
+    def _rollback(self, cursor: Any) -> None:  # noqa: ANN401
+        try:
+            cursor.execute("ROLLBACK")
+        except self.dialect.errors:
+            self._drop_writer()
+
+    def _drop_writer(self) -> None:
+        if self._writer is not None:
+            with contextlib.suppress(*self.dialect.errors):
+                self._writer.close()
+            self._writer = None
+
+    def _commit(self, cursor: Any, ids: list[str]) -> None:  # noqa: ANN401
+        """Commit; after an error look up whether it took hold, under the same locks, by this process's group number."""
+        try:
+            cursor.execute("COMMIT")
+        except self.dialect.errors as error:
+            log.warning("the outcome of a commit is in doubt", extra={"cause": str(error)})
+            self._rollback(cursor)
+            self._drop_writer()
+            if not (self.serving and self._took_hold(ids)):
+                raise StoreUnavailableError(str(error)) from error
+
+    def _took_hold(self, ids: list[str]) -> bool:
+        """Whether the group in doubt is in the store; the lock is free only once the older transaction has ended."""
+        cursor = self._begin(ids)
+        try:
+            tx = Tx(self.dialect, self._statements, cursor)
+            return epochs.group_of(tx, self.epoch) == self._group
+        except self.dialect.errors as error:
+            raise StoreUnavailableError(str(error)) from error
+        finally:
+            self._rollback(cursor)

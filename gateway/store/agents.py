@@ -1,0 +1,387 @@
+"""The registry: tenants, mailboxes, agents and API keys. Keys are stored as prefix and SHA-256, never as such."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from gateway.core.address import Address
+from gateway.core.errors import ConflictError, NotFoundError
+from gateway.store import events
+from gateway.store.clock import from_us, maybe_time
+from gateway.store.dialect import Dialect, Row
+from gateway.store.schema import agents, api_keys, mailboxes, tenants
+from gateway.store.tx import Profile, Tx
+
+TENANT = sa.bindparam("tenant")
+KEY_PREFIX = "gk_live_"
+PREFIX_LENGTH = len(KEY_PREFIX) + 8
+SCOPES = ("read", "send", "manage", "operator")
+
+
+@dataclass(frozen=True, slots=True)
+class Mailbox:
+    """A sender's address, with options: demands ("", lease, token, both), may_reply, transactional."""
+
+    id: str
+    address: str
+    key: str
+    status: str
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A registered agent; times UTC."""
+
+    id: str
+    name: str
+    role: str
+    metadata: dict[str, Any]
+    created_at: datetime
+    heartbeat_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An API key without its secret; `mailboxes` `None` means all of the tenant's."""
+
+    id: str
+    tenant: str
+    prefix: str
+    label: str
+    scopes: frozenset[str]
+    mailboxes: tuple[str, ...] | None
+    agent: str | None
+    transactional: bool
+    status: str
+    created_at: datetime
+    used_at: datetime | None
+
+
+def key_hash(raw: str) -> str:
+    """What is stored of a key: 256 random bits need no slow hash."""
+    return hashlib.sha256(raw.encode()).hexdigest()
+
+
+def _insert_tenant(_: Dialect) -> sa.Executable:
+    return sa.insert(tenants)
+
+
+def _tenant(_: Dialect) -> sa.Executable:
+    return sa.select(tenants).where(tenants.c.id == TENANT)
+
+
+def _save_profile(_: Dialect) -> sa.Executable:
+    return sa.update(tenants).where(tenants.c.id == TENANT).values(profile=sa.bindparam("document"))
+
+
+def has_tenant(tx: Tx, tenant: str) -> bool:
+    """Whether the tenant exists."""
+    return tx.row(_tenant, {"tenant": tenant}) is not None
+
+
+def add_tenant(tx: Tx, tenant: str) -> None:
+    """Make a tenant with an empty profile."""
+    row = {"id": tenant, "last_us": tx.now_us, "profile": Profile().dump(), "created_us": tx.now_us}
+    tx.run(_insert_tenant, row)
+
+
+def save_profile(tx: Tx, tenant: str, profile: Profile) -> None:
+    """Replace the tenant's profile; the transaction must hold the tenant's lock."""
+    tx.run(_save_profile, {"tenant": tenant, "document": profile.dump()})
+
+
+def _insert_mailbox(_: Dialect) -> sa.Executable:
+    return sa.insert(mailboxes)
+
+
+def _mailboxes(_: Dialect) -> sa.Executable:
+    return sa.select(mailboxes).where(mailboxes.c.tenant == TENANT).order_by(mailboxes.c.created_us, mailboxes.c.id)
+
+
+def _set_status(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(mailboxes)
+        .where(mailboxes.c.tenant == TENANT, mailboxes.c.id == sa.bindparam("id_"))
+        .values(status=sa.bindparam("to"))
+    )
+
+
+def _set_options(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(mailboxes)
+        .where(mailboxes.c.tenant == TENANT, mailboxes.c.id == sa.bindparam("id_"))
+        .values(options=sa.bindparam("document"))
+    )
+
+
+def add_mailbox(tx: Tx, tenant: str, address: Address, options: dict[str, Any] | None = None) -> Mailbox:
+    """Add a sender's address and count its domain among the tenant's own. An existing one is returned as it is."""
+    for found in list_mailboxes(tx, tenant):
+        if found.key == address.key:
+            return found
+    box = Mailbox(f"mbx_{secrets.token_hex(8)}", address.spec, address.key, "active", options or {})
+    tx.run(
+        _insert_mailbox,
+        {
+            "tenant": tenant,
+            "id": box.id,
+            "address": box.address,
+            "key": box.key,
+            "status": box.status,
+            "options": json.dumps(box.options),
+            "created_us": tx.now_of(tenant),
+        },
+    )
+    profile = tx.profile(tenant)
+    save_profile(tx, tenant, replace(profile, own_domains=profile.own_domains | {address.domain}))
+    return box
+
+
+def list_mailboxes(tx: Tx, tenant: str) -> list[Mailbox]:
+    """All mailboxes, oldest first."""
+    rows = tx.rows(_mailboxes, {"tenant": tenant})
+    return [Mailbox(r["id"], r["address"], r["key"], r["status"], json.loads(r["options"])) for r in rows]
+
+
+def set_mailbox_status(tx: Tx, tenant: str, mailbox: str, status: str) -> None:
+    """Set a mailbox to active or paused; raises NotFoundError. What happens to its mail is `forbid.hold_mailbox`."""
+    if not tx.run(_set_status, {"tenant": tenant, "id_": mailbox, "to": status}):
+        msg = "no such mailbox"
+        raise NotFoundError(msg)
+
+
+def set_mailbox_options(tx: Tx, tenant: str, mailbox: str, options: dict[str, Any]) -> None:
+    """Replace a mailbox's options; raises NotFoundError."""
+    if not tx.run(_set_options, {"tenant": tenant, "id_": mailbox, "document": json.dumps(options)}):
+        msg = "no such mailbox"
+        raise NotFoundError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A wish to be in the registry; `key_id` is bound to the agent where `bind` is true."""
+
+    tenant: str
+    name: str
+    role: str = "general"
+    metadata: dict[str, Any] = field(default_factory=dict)
+    key_id: str | None = None
+    bind: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The agent, and what became of the calling key's binding (the six words of the seed)."""
+
+    agent: Agent
+    binding: str
+    bound_to: str | None = None
+
+
+def _upsert_agent(d: Dialect) -> sa.Executable:
+    insert = d.upsert(agents)
+    return insert.on_conflict_do_update(
+        index_elements=[agents.c.tenant, agents.c.name],
+        set_={n: insert.excluded[n] for n in ("role", "metadata", "heartbeat_us")},
+    )
+
+
+def _agent_by(_: Dialect) -> sa.Executable:
+    either = sa.or_(agents.c.name == sa.bindparam("who"), agents.c.id == sa.bindparam("who"))
+    return sa.select(agents).where(agents.c.tenant == TENANT, either)
+
+
+def _agents(_: Dialect) -> sa.Executable:
+    return sa.select(agents).where(agents.c.tenant == TENANT).order_by(agents.c.created_us, agents.c.id)
+
+
+def register(tx: Tx, wishes: Sequence[Register]) -> list[Registered]:
+    """Put agents into the registry or refresh them by name (upsert), and bind keys where asked."""
+    return [_register(tx, wish) for wish in wishes]
+
+
+def _register(tx: Tx, wish: Register) -> Registered:
+    now = tx.now_of(wish.tenant)
+    fresh = secrets.token_hex(6)
+    row = {
+        "tenant": wish.tenant,
+        "id": f"agent_{fresh}",
+        "name": wish.name,
+        "role": wish.role,
+        "metadata": json.dumps(wish.metadata),
+        "created_us": now,
+        "heartbeat_us": now,
+    }
+    tx.run(_upsert_agent, row)
+    agent = find_agent(tx, wish.tenant, wish.name)
+    assert agent is not None  # noqa: S101  (just written)
+    happened = events.Event(wish.tenant, "agent.registered", actor=agent.id, data={"name": agent.name})
+    events.append(tx, [happened])
+    if not wish.bind:
+        return Registered(agent, "not_requested")
+    if wish.key_id is None:
+        return Registered(agent, "not_applicable")
+    return _bind(tx, wish.tenant, agent, wish.key_id)
+
+
+def _bind(tx: Tx, tenant: str, agent: Agent, key_id: str) -> Registered:
+    mine = next(k for k in list_keys(tx, tenant) if k.id == key_id)
+    if mine.agent == agent.id:
+        return Registered(agent, "already_bound")
+    if mine.agent is not None:
+        return Registered(agent, "bound_to_other_agent", mine.agent)
+    if is_bound(tx, tenant, agent.id):
+        return Registered(agent, "agent_has_other_key")
+    bind_key(tx, tenant, key_id, agent.id)
+    return Registered(agent, "bound")
+
+
+def find_agent(tx: Tx, tenant: str, who: str) -> Agent | None:
+    """An agent by id or name."""
+    row = tx.row(_agent_by, {"tenant": tenant, "who": who})
+    return None if row is None else _agent(row)
+
+
+def list_agents(tx: Tx, tenant: str) -> list[Agent]:
+    """All agents, oldest first."""
+    return [_agent(row) for row in tx.rows(_agents, {"tenant": tenant})]
+
+
+def _agent(row: Row) -> Agent:
+    return Agent(
+        row["id"],
+        row["name"],
+        row["role"],
+        json.loads(row["metadata"]),
+        from_us(row["created_us"]),
+        from_us(row["heartbeat_us"]),
+    )
+
+
+def _insert_key(_: Dialect) -> sa.Executable:
+    return sa.insert(api_keys)
+
+
+def _bind_key(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(api_keys)
+        .where(api_keys.c.tenant == TENANT, api_keys.c.id == sa.bindparam("id_"))
+        .values(agent=sa.bindparam("to"))
+    )
+
+
+def _by_hash(_: Dialect) -> sa.Executable:
+    return sa.select(api_keys).where(api_keys.c.hash == sa.bindparam("digest"))
+
+
+def _keys(_: Dialect) -> sa.Executable:
+    return sa.select(api_keys).where(api_keys.c.tenant == TENANT).order_by(api_keys.c.created_us, api_keys.c.id)
+
+
+def _bound(_: Dialect) -> sa.Executable:
+    return sa.select(api_keys.c.id).where(
+        api_keys.c.tenant == TENANT, api_keys.c.agent == sa.bindparam("to"), api_keys.c.status == "active"
+    )
+
+
+def _revoke(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(api_keys)
+        .where(api_keys.c.tenant == TENANT, api_keys.c.id == sa.bindparam("id_"))
+        .values(status="revoked")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key to make: scopes, mailbox ids (`None`: all), the agent id it acts as, whether transactional mail is given."""
+
+    tenant: str
+    label: str
+    scopes: tuple[str, ...] = ("read", "send")
+    mailboxes: tuple[str, ...] | None = None
+    agent: str | None = None
+    transactional: bool = False
+
+
+def create_keys(tx: Tx, wishes: Sequence[NewKey]) -> list[tuple[Key, str]]:
+    """Make keys; returns each with its secret, which is shown this once."""
+    return [_create_key(tx, wish) for wish in wishes]
+
+
+def _create_key(tx: Tx, wish: NewKey) -> tuple[Key, str]:
+    raw = KEY_PREFIX + secrets.token_urlsafe(32)
+    row = {
+        "tenant": wish.tenant,
+        "id": f"key_{secrets.token_hex(8)}",
+        "prefix": raw[:PREFIX_LENGTH],
+        "hash": key_hash(raw),
+        "label": wish.label,
+        "scopes": json.dumps(sorted(wish.scopes)),
+        "mailboxes": None if wish.mailboxes is None else json.dumps(wish.mailboxes),
+        "agent": wish.agent,
+        "transactional": int(wish.transactional),
+        "status": "active",
+        "created_us": tx.now_of(wish.tenant),
+        "used_us": None,
+    }
+    tx.run(_insert_key, row)
+    return _key(row), raw
+
+
+def find_key(tx: Tx, raw: str) -> Key | None:
+    """The active key with this secret, of whatever tenant."""
+    row = tx.row(_by_hash, {"digest": key_hash(raw)})
+    return None if row is None or row["status"] != "active" else _key(row)
+
+
+def list_keys(tx: Tx, tenant: str) -> list[Key]:
+    """All keys, oldest first, revoked ones too."""
+    return [_key(row) for row in tx.rows(_keys, {"tenant": tenant})]
+
+
+def is_bound(tx: Tx, tenant: str, agent: str) -> bool:
+    """Whether an active key answers for this agent."""
+    return tx.row(_bound, {"tenant": tenant, "to": agent}) is not None
+
+
+def bind_key(tx: Tx, tenant: str, key_id: str, agent: str) -> None:
+    """Let a key act as an agent from now on."""
+    tx.run(_bind_key, {"tenant": tenant, "id_": key_id, "to": agent})
+
+
+def revoke_key(tx: Tx, tenant: str, key_id: str) -> Key:
+    """End a key. Raises NotFoundError, or ConflictError where it is the tenant's last operator key."""
+    keys = {k.id: k for k in list_keys(tx, tenant)}
+    if key_id not in keys:
+        msg = "no such key"
+        raise NotFoundError(msg)
+    others = [k for k in keys.values() if k.id != key_id and k.status == "active" and "operator" in k.scopes]
+    if "operator" in keys[key_id].scopes and keys[key_id].status == "active" and not others:
+        msg = "this is the last operator key; make another one first"
+        raise ConflictError("last_operator_key", msg)
+    tx.run(_revoke, {"tenant": tenant, "id_": key_id})
+    return keys[key_id]
+
+
+def _key(row: Row) -> Key:
+    return Key(
+        row["id"],
+        row["tenant"],
+        row["prefix"],
+        row["label"],
+        frozenset(json.loads(row["scopes"])),
+        None if row["mailboxes"] is None else tuple(json.loads(row["mailboxes"])),
+        row["agent"],
+        bool(row["transactional"]),
+        row["status"],
+        from_us(row["created_us"]),
+        maybe_time(row["used_us"]),
+    )

@@ -1,0 +1,60 @@
+"""The store's clock: the only one that decides leases, cooldowns, quotas and due times (ARCHITECTURE 7).
+
+Time never runs backwards and never stands still: it is the later of the database's clock and the last committed time plus
+the boot-time elapsed since this process read it, and at least a microsecond after the last.
+"""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICRO = timedelta(microseconds=1)
+
+
+def to_us(moment: datetime) -> int:
+    """Microseconds since 1970 of an aware time."""
+    return (moment - EPOCH) // MICRO
+
+
+def from_us(us: int) -> datetime:
+    """The aware UTC time of microseconds since 1970."""
+    return EPOCH + timedelta(microseconds=us)
+
+
+def maybe_us(moment: datetime | None) -> int | None:
+    """As `to_us`, with nothing for nothing."""
+    return None if moment is None else to_us(moment)
+
+
+def maybe_time(us: int | None) -> datetime | None:
+    """As `from_us`, with nothing for nothing."""
+    return None if us is None else from_us(us)
+
+
+def boot_us() -> int:
+    """Microseconds since boot, time asleep included where the system has such a clock."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock) // 1000
+
+
+class Steady:
+    """Remembers, by tenant, the last committed time and when (boot-time) this process read it."""
+
+    def __init__(self, boot: Callable[[], int] = boot_us) -> None:
+        """Take the boot-time clock, in microseconds; tests may give their own."""
+        self._boot = boot
+        self._seen: dict[str, tuple[int, int]] = {}
+
+    def now(self, tenant: str, database_us: int, last_us: int) -> int:
+        """The time for a transaction of `tenant`, given the database's clock and the last committed time."""
+        boot = self._boot()
+        seen_last, seen_boot = self._seen.get(tenant, (-1, boot))
+        if seen_last != last_us:
+            seen_boot = boot
+        self._seen[tenant] = (last_us, seen_boot)
+        return max(database_us, last_us + (boot - seen_boot), last_us + 1)
+
+    def committed(self, tenant: str, now_us: int) -> None:
+        """Remember that `now_us` has been committed as the tenant's last time."""
+        self._seen[tenant] = (now_us, self._boot())

@@ -1,0 +1,63 @@
+"""The append-only record of what happened. Numbers for readers are given later, by one publisher."""
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from gateway.store.dialect import Dialect
+from gateway.store.schema import events
+from gateway.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened: its name (agent-api 12 and ours), and what it was about."""
+
+    tenant: str
+    name: str
+    send_id: str = ""
+    contact: str = ""
+    actor: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+def _insert(_: Dialect) -> sa.Executable:
+    return sa.insert(events)
+
+
+def _of_send(_: Dialect) -> sa.Executable:
+    return (
+        sa.select(events)
+        .where(events.c.tenant == sa.bindparam("tenant"), events.c.send_id == sa.bindparam("send_id"))
+        .order_by(events.c.at_us, events.c.id)
+    )
+
+
+def append(tx: Tx, happened: Sequence[Event]) -> None:
+    """Write events at the transaction's time."""
+    rows = [
+        {
+            "tenant": event.tenant,
+            "id": f"evt_{tx.now_of(event.tenant):016x}{n:04x}{secrets.token_hex(4)}",
+            "name": event.name,
+            "at_us": tx.now_of(event.tenant),
+            "send_id": event.send_id,
+            "contact": event.contact,
+            "actor": event.actor,
+            "data": json.dumps(event.data),
+        }
+        for n, event in enumerate(happened)
+    ]
+    tx.many(_insert, rows)
+
+
+def of_send(tx: Tx, tenant: str, send_id: str) -> list[dict[str, Any]]:
+    """All events of one send, oldest first: name, microseconds, contact, actor, data."""
+    rows = tx.rows(_of_send, {"tenant": tenant, "send_id": send_id})
+    return [
+        {k: row[k] for k in ("id", "name", "at_us", "contact", "actor")} | {"data": json.loads(row["data"])} for row in rows
+    ]

@@ -1,0 +1,260 @@
+"""One loader for every ask of `core/facts.py`: all asks of a kind are answered by one statement, for one tenant.
+
+`LOADERS` is the table; the house test checks that no ask is missing.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from gateway.core.facts import (
+    AgentAsk,
+    Ask,
+    Facts,
+    Flight,
+    FlightsAsk,
+    KeyAnswer,
+    KeyAsk,
+    LastContactAnswer,
+    LastContactAsk,
+    LeaseAnswer,
+    LeaseAsk,
+    MailboxAnswer,
+    MailboxAsk,
+    SuppressionAnswer,
+    SuppressionAsk,
+    UnknownsAsk,
+    UsageAnswer,
+    UsageAsk,
+)
+from gateway.core.mail import Kind
+from gateway.store.clock import from_us, maybe_time, to_us
+from gateway.store.dialect import Dialect
+from gateway.store.schema import agents, api_keys, contacts, counters, deliveries, live, mailboxes, suppressions
+from gateway.store.tx import Tx
+
+Answered = dict[Ask[Any], Any]
+TENANT = sa.bindparam("tenant")
+
+
+def load(tx: Tx, tenant: str, asks: Iterable[Ask[Any]]) -> Facts:
+    """Answer all asks of one tenant from the store, under the tenant's lock."""
+    by_kind: defaultdict[type[Ask[Any]], list[Any]] = defaultdict(list)
+    for ask in asks:
+        by_kind[type(ask)].append(ask)
+    answers: Answered = {}
+    for kind, questions in by_kind.items():
+        answers.update(LOADERS[kind](tx, tenant, questions))
+    return Facts(from_us(tx.now_of(tenant)), answers)
+
+
+def _key_rows(d: Dialect) -> sa.Executable:
+    ids, value = d.each("ids")
+    return sa.select(api_keys).select_from(api_keys.join(ids, api_keys.c.id == value)).where(api_keys.c.tenant == TENANT)
+
+
+def load_keys(tx: Tx, tenant: str, asks: Sequence[KeyAsk]) -> Answered:
+    """API keys by id."""
+    rows = tx.rows(_key_rows, {"tenant": tenant, "ids": tx.array({a.key_id for a in asks})})
+    found = {
+        row["id"]: KeyAnswer(
+            row["status"] == "active",
+            bool(row["transactional"]),
+            None if row["mailboxes"] is None else tuple(json.loads(row["mailboxes"])),
+        )
+        for row in rows
+    }
+    return {ask: found.get(ask.key_id, KeyAnswer(live=False)) for ask in asks}
+
+
+def _mailbox_rows(d: Dialect) -> sa.Executable:
+    ids, value = d.each("ids")
+    join = mailboxes.join(ids, mailboxes.c.id == value)
+    return sa.select(mailboxes).select_from(join).where(mailboxes.c.tenant == TENANT)
+
+
+def load_mailboxes(tx: Tx, tenant: str, asks: Sequence[MailboxAsk]) -> Answered:
+    """Mailboxes by id, with the options an operator gave them."""
+    rows = tx.rows(_mailbox_rows, {"tenant": tenant, "ids": tx.array({a.mailbox for a in asks})})
+    found = {}
+    for row in rows:
+        options = json.loads(row["options"])
+        found[row["id"]] = MailboxAnswer(
+            row["status"],
+            row["key"],
+            options.get("demands", ""),
+            bool(options.get("may_reply")),
+            bool(options.get("transactional")),
+        )
+    return {ask: found.get(ask.mailbox, MailboxAnswer("missing")) for ask in asks}
+
+
+def _agent_rows(d: Dialect) -> sa.Executable:
+    ids, value = d.each("ids")
+    return sa.select(agents.c.id).select_from(agents.join(ids, agents.c.id == value)).where(agents.c.tenant == TENANT)
+
+
+def load_agents(tx: Tx, tenant: str, asks: Sequence[AgentAsk]) -> Answered:
+    """Whether agents are registered."""
+    rows = tx.rows(_agent_rows, {"tenant": tenant, "ids": tx.array({a.agent for a in asks})})
+    found = {row["id"] for row in rows}
+    return {ask: ask.agent in found for ask in asks}
+
+
+def contact_rows(d: Dialect) -> sa.Executable:
+    """Contact rows by key, with the owner's name."""
+    keys, value = d.each("keys")
+    owner = sa.and_(agents.c.tenant == contacts.c.tenant, agents.c.id == contacts.c.owner)
+    join = contacts.join(keys, contacts.c.key == value).outerjoin(agents, owner)
+    return sa.select(contacts, agents.c.name.label("owner_name")).select_from(join).where(contacts.c.tenant == TENANT)
+
+
+def load_leases(tx: Tx, tenant: str, asks: Sequence[LeaseAsk]) -> Answered:
+    """Leases by contact; one that has run out by the store's clock has no holder, whatever a sweep has done."""
+    now = tx.now_of(tenant)
+    found = {}
+    for row in tx.rows(contact_rows, {"tenant": tenant, "keys": tx.array({a.contact for a in asks})}):
+        alive = row["expires_us"] > now
+        found[row["key"]] = LeaseAnswer(
+            row["owner"] if alive else "",
+            (row["owner_name"] or "") if alive else "",
+            row["token"],
+            from_us(row["expires_us"]) if alive else None,
+            row["owner"],
+            row["foreign_token"],
+        )
+    return {ask: found.get(ask.contact, LeaseAnswer()) for ask in asks}
+
+
+def load_last_contacts(tx: Tx, tenant: str, asks: Sequence[LastContactAsk]) -> Answered:
+    """The stamps of the last delivery, or of one that may have arrived."""
+    rows = tx.rows(contact_rows, {"tenant": tenant, "keys": tx.array({a.contact for a in asks})})
+    found = {row["key"]: LastContactAnswer(maybe_time(row["last_us"]), row["last_by"]) for row in rows}
+    return {ask: found.get(ask.contact, LastContactAnswer()) for ask in asks}
+
+
+def live_rows(d: Dialect) -> sa.Executable:
+    """Live deliveries (in flight, or unknown) by contact, oldest first, with the acting agent's name."""
+    keys, value = d.each("keys")
+    actor = sa.and_(agents.c.tenant == deliveries.c.tenant, agents.c.id == deliveries.c.actor)
+    columns = [deliveries.c[c] for c in ("id", "send_id", "contact", "actor", "state", "since_us", "kind", "digest")]
+    return (
+        sa.select(*columns, deliveries.c.internal, deliveries.c.created_us, agents.c.name.label("actor_name"))
+        .select_from(deliveries.join(keys, deliveries.c.contact == value).outerjoin(agents, actor))
+        .where(deliveries.c.tenant == TENANT, live)
+        .order_by(deliveries.c.since_us, deliveries.c.send_id)
+    )
+
+
+def load_flights(tx: Tx, tenant: str, asks: Sequence[FlightsAsk]) -> Answered:
+    """Deliveries in flight that hold their contact."""
+    found: defaultdict[str, list[Flight]] = defaultdict(list)
+    for row in tx.rows(live_rows, {"tenant": tenant, "keys": tx.array({a.contact for a in asks})}):
+        kind = Kind(row["kind"])
+        if row["state"] == "unknown" or row["internal"] or not kind.leased:
+            continue
+        since, permitted = from_us(row["since_us"]), row["state"] == "permitted"
+        flight = Flight(row["send_id"], row["actor"], row["actor_name"] or "", since, permitted, kind)
+        found[row["contact"]].append(flight)
+    return {ask: tuple(found.get(ask.contact, ())) for ask in asks}
+
+
+def load_unknowns(tx: Tx, tenant: str, asks: Sequence[UnknownsAsk]) -> Answered:
+    """Deliveries whose last attempt may have arrived."""
+    found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for row in tx.rows(live_rows, {"tenant": tenant, "keys": tx.array({a.contact for a in asks})}):
+        if row["state"] == "unknown":
+            found[row["contact"]].append((row["send_id"], row["digest"]))
+    return {ask: tuple(found.get(ask.contact, ())) for ask in asks}
+
+
+def suppression_rows(d: Dialect) -> sa.Executable:
+    """Suppressions by person key or domain that have not run out."""
+    subjects, value = d.each("subjects")
+    return (
+        sa.select(suppressions)
+        .select_from(suppressions.join(subjects, suppressions.c.subject == value))
+        .where(
+            suppressions.c.tenant == TENANT,
+            sa.or_(suppressions.c.expires_us.is_(None), suppressions.c.expires_us > sa.bindparam("now")),
+        )
+        .order_by(suppressions.c.created_us, suppressions.c.id)
+    )
+
+
+def _suppression_subjects(key: str) -> list[str]:
+    """The key itself, its domain, and every parent domain (a suppressed domain covers its sub-domains)."""
+    labels = key.rpartition("@")[2].split(".")
+    return [key, *(".".join(labels[i:]) for i in range(len(labels)))]
+
+
+def load_suppressions(tx: Tx, tenant: str, asks: Sequence[SuppressionAsk]) -> Answered:
+    """The first suppression that covers each person: by address, then by domain; campaign rows only for their campaign."""
+    subjects = {s for ask in asks for s in _suppression_subjects(ask.key)}
+    rows = tx.rows(
+        suppression_rows, {"tenant": tenant, "subjects": tx.array(sorted(subjects)), "now": tx.now_of(tenant)}
+    )
+    found: defaultdict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        found[row["subject"]].append(row)
+    answers: Answered = {}
+    for ask in asks:
+        covering = [row for s in _suppression_subjects(ask.key) for row in found.get(s, ())]
+        binding = [row for row in covering if not row["campaign"] or row["campaign"] == ask.campaign]
+        first = binding[0] if binding else None
+        answers[ask] = None if first is None else SuppressionAnswer(_scope(first), first["reason_code"])
+    return answers
+
+
+def _scope(row: Any) -> str:  # noqa: ANN401
+    return str(row["scope"]) if "@" in row["subject"] else "domain"
+
+
+def window(now: datetime, name: str) -> tuple[datetime, datetime]:
+    """The calendar window (UTC) named hour, day or month that holds `now`: its start and the start of the next."""
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    if name == "hour":
+        return hour, hour + timedelta(hours=1)
+    day = hour.replace(hour=0)
+    if name == "day":
+        return day, day + timedelta(days=1)
+    month = day.replace(day=1)
+    return month, (month + timedelta(days=32)).replace(day=1)
+
+
+def slot(scope: str, who: str, name: str, start: datetime) -> str:
+    """The counter of one window: scope, who, window and its start."""
+    return f"{scope}/{name}/{to_us(start)}/{who}"
+
+
+def _counter_rows(d: Dialect) -> sa.Executable:
+    slots, value = d.each("slots")
+    join = counters.join(slots, counters.c.slot == value)
+    return sa.select(counters.c.slot, counters.c.used).select_from(join).where(counters.c.tenant == TENANT)
+
+
+def load_usage(tx: Tx, tenant: str, asks: Sequence[UsageAsk]) -> Answered:
+    """Counters of the running calendar windows."""
+    now = from_us(tx.now_of(tenant))
+    slots = {ask: slot(ask.scope, ask.who, ask.window, window(now, ask.window)[0]) for ask in asks}
+    rows = tx.rows(_counter_rows, {"tenant": tenant, "slots": tx.array(slots.values())})
+    found = {row["slot"]: row["used"] for row in rows}
+    return {ask: UsageAnswer(found.get(slots[ask], 0), window(now, ask.window)[1]) for ask in asks}
+
+
+Loader = Callable[[Tx, str, Any], Answered]
+LOADERS: dict[type[Ask[Any]], Loader] = {
+    KeyAsk: load_keys,
+    MailboxAsk: load_mailboxes,
+    AgentAsk: load_agents,
+    LeaseAsk: load_leases,
+    LastContactAsk: load_last_contacts,
+    FlightsAsk: load_flights,
+    UnknownsAsk: load_unknowns,
+    SuppressionAsk: load_suppressions,
+    UsageAsk: load_usage,
+}

@@ -1,0 +1,172 @@
+"""Who forbids a mail changes its row: suppression, take-over, cancel and mailbox pause, each in its own transaction.
+
+Rows that have not been permitted are stopped at once; permitted and unknown ones are marked (`forbidden`), so that they
+never go a second time (ARCHITECTURE 8). Scheduled and held mail meets suppression and take-over at its release.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from gateway.core.delivery import MARKABLE, UNSENT, State, allowed
+from gateway.core.errors import NotFoundError
+from gateway.core.record import Record
+from gateway.store import events, records
+from gateway.store.dialect import Dialect, Row
+from gateway.store.schema import clock, deliveries, live
+from gateway.store.tx import Tx
+
+TENANT = sa.bindparam("tenant")
+STOPPABLE = frozenset({State.QUEUED, State.CLAIMED})
+
+
+def _live_of(d: Dialect) -> sa.Executable:
+    keys, value = d.each("keys")
+    select = (
+        sa.select(deliveries)
+        .select_from(deliveries.join(keys, deliveries.c.contact == value))
+        .where(deliveries.c.tenant == TENANT, live)
+        .order_by(deliveries.c.id)
+    )
+    return d.for_update(select, deliveries)
+
+
+def _live_in_domain(d: Dialect) -> sa.Executable:
+    name = sa.bindparam("domain")
+    select = (
+        sa.select(deliveries)
+        .where(deliveries.c.tenant == TENANT, live)
+        .where(
+            sa.or_(
+                deliveries.c.contact.endswith(sa.literal("@") + name),
+                deliveries.c.contact.endswith(sa.literal(".") + name),
+            )
+        )
+        .order_by(deliveries.c.id)
+    )
+    return d.for_update(select, deliveries)
+
+
+def _of_send(d: Dialect) -> sa.Executable:
+    select = (
+        sa.select(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.send_id == sa.bindparam("send"))
+        .order_by(deliveries.c.id)
+    )
+    return d.for_update(select, deliveries)
+
+
+def _move(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
+        .values(state=sa.bindparam("to"), reason=sa.bindparam("why"), changed_us=sa.bindparam("now"))
+    )
+
+
+def _mark(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
+        .values(forbidden=sa.bindparam("why"))
+    )
+
+
+def move(tx: Tx, tenant: str, rows: Iterable[Row], to: State, why: str) -> list[Row]:
+    """Bring rows into a state that the table allows, with an event each. Returns them."""
+    moved = list(rows)
+    for row in moved:
+        if not allowed(State(row["state"]), to):
+            msg = f"no transition {row['state']} -> {to} for {row['id']}"
+            raise AssertionError(msg)
+    now = tx.now_of(tenant)
+    tx.many(_move, [{"tenant": tenant, "id_": r["id"], "to": to.value, "why": why, "now": now} for r in moved])
+    name = f"delivery.{to.value}"
+    data = {"reason": why} if why else {}
+    happened = [
+        events.Event(tenant, name, r["send_id"], r["contact"], r["actor"], {"delivery": r["id"], **data}) for r in moved
+    ]
+    events.append(tx, happened)
+    return moved
+
+
+def _mark_all(tx: Tx, tenant: str, rows: Iterable[Row], why: str) -> None:
+    tx.many(_mark, [{"tenant": tenant, "id_": r["id"], "why": why} for r in rows])
+
+
+def stop_contact(tx: Tx, tenant: str, subject: str, why: str) -> list[str]:
+    """Stop mail in flight to a person key, or to a whole domain (and its sub-domains). Returns the request ids stopped."""
+    if "@" in subject:
+        rows = tx.rows(_live_of, {"tenant": tenant, "keys": tx.array([subject])})
+    else:
+        rows = tx.rows(_live_in_domain, {"tenant": tenant, "domain": subject})
+    _mark_all(tx, tenant, [r for r in rows if State(r["state"]) in MARKABLE], why)
+    stopped = move(tx, tenant, [r for r in rows if State(r["state"]) in STOPPABLE], State.BLOCKED, why)
+    return sorted({r["send_id"] for r in stopped})
+
+
+def take_over(tx: Tx, tenant: str, contact: str, agent: str) -> tuple[str, ...]:
+    """Stop the mail in flight of everybody but `agent` to a contact that it takes over. Returns the request ids."""
+    rows = tx.rows(_live_of, {"tenant": tenant, "keys": tx.array([contact])})
+    theirs = [r for r in rows if r["actor"] != agent and r["kind"] != "transactional"]
+    _mark_all(tx, tenant, [r for r in theirs if State(r["state"]) in MARKABLE], "stale_fencing_token")
+    stopping = [r for r in theirs if State(r["state"]) in STOPPABLE]
+    return tuple(sorted({r["send_id"] for r in move(tx, tenant, stopping, State.BLOCKED, "stale_fencing_token")}))
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """A wish that a send should not go; `may` says whether the caller may touch it."""
+
+    tenant: str
+    request: str
+    may: Callable[[Record], bool]
+
+
+def cancel(tx: Tx, wishes: Sequence[Cancel]) -> list[tuple[bool, Record] | Exception]:
+    """Stop every recipient not yet permitted and mark the permitted.
+
+    Returns whether none was permitted, relayed or unknown, with the record as it is then; NotFoundError where there is no
+    such send, or not for this caller.
+    """
+    return [_cancel(tx, wish) for wish in wishes]
+
+
+def _cancel(tx: Tx, wish: Cancel) -> tuple[bool, Record] | Exception:
+    before = records.find(tx, wish.tenant, [wish.request]).get(wish.request)
+    if before is None or not wish.may(before):
+        return NotFoundError("no such request")
+    rows = tx.rows(_of_send, {"tenant": wish.tenant, "send": wish.request})
+    _mark_all(tx, wish.tenant, [r for r in rows if State(r["state"]) in MARKABLE], "cancelled")
+    move(tx, wish.tenant, [r for r in rows if State(r["state"]) in UNSENT], State.CANCELLED, "cancelled")
+    after = records.find(tx, wish.tenant, [wish.request])[wish.request]
+    return all(d.state is State.CANCELLED for d in after.deliveries), after
+
+
+def _of_mailbox(d: Dialect) -> sa.Executable:
+    select = (
+        sa.select(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.mailbox == sa.bindparam("box"), live)
+        .order_by(deliveries.c.id)
+    )
+    return d.for_update(select, deliveries)
+
+
+def hold_mailbox(tx: Tx, tenant: str, mailbox: str) -> int:
+    """A paused mailbox's queued and claimed mail is held. Returns how many deliveries."""
+    rows = tx.rows(_of_mailbox, {"tenant": tenant, "box": mailbox})
+    stopping = [r for r in rows if State(r["state"]) in STOPPABLE]
+    return len(move(tx, tenant, stopping, State.HELD, "mailbox_paused"))
+
+
+def _set_gate(_: Dialect) -> sa.Executable:
+    return sa.update(clock).values(relay_paused=sa.bindparam("closed"))
+
+
+def pause_relay(tx: Tx, *, paused: bool) -> None:
+    """Close or open the relay for the whole installation; no row of mail changes."""
+    tx.run(_set_gate, {"closed": int(paused)})
+
+

@@ -1,0 +1,272 @@
+"""Send records are written with deliveries, decision, counters and event in the transaction that judged them.
+
+`Judged` is what the judge hands over, `record` writes a batch; `records.py` reads them back.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from gateway.core.delivery import State
+from gateway.core.mail import Submission
+from gateway.core.record import DeliveryRecord, Record, document
+from gateway.core.verdict import Decision
+from gateway.store import events
+from gateway.store.clock import from_us, maybe_us, to_us
+from gateway.store.dialect import Dialect
+from gateway.store.facts import slot, window
+from gateway.store.schema import contents, counters, decisions, deliveries, sends
+from gateway.store.tx import Tx
+
+TENANT = sa.bindparam("tenant")
+DERIVED_LIFE_US = 24 * 3600 * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A submission with its decision; `state` is how its deliveries are born, `prior` the refused record it replaces."""
+
+    mail: Submission
+    body: bytes
+    decision: Decision
+    state: State
+    send_reason: str | None = None
+    prior: Record | None = None
+
+
+def write(tx: Tx, tenant: str, pairs: Sequence[tuple[Judged, Record]], *, counted: frozenset[tuple[str, str]]) -> None:
+    """Write a batch of decisions with their records; `counted` are the (scope, window) pairs that quotas read.
+
+    A request that was judged twice in the batch (a refused key tried again) keeps both decisions and its last record.
+    """
+    last = {r.id: index for index, (_, r) in enumerate(pairs)}
+    kept = [pair for index, pair in enumerate(pairs) if last[pair[1].id] == index]
+    _forget(tx, tenant, [r.id for j, r in kept if j.prior is not None])
+    tx.many(_insert_content, [_content_row(j, r) for j, r in kept if not _blocked(j)])
+    tx.many(_insert_send, [_send_row(j, r) for j, r in kept])
+    tx.many(_insert_delivery, [row for j, r in kept for row in _delivery_rows(j, r)])
+    tx.many(insert_decision, [decision_row(r, j.mail.moment.value) for j, r in pairs])
+    _count(tx, tenant, [j.mail for j, _ in pairs if not _blocked(j)], counted)
+    events.append(tx, [_event(j, r) for j, r in pairs])
+
+
+def _blocked(judged: Judged) -> bool:
+    return judged.state is State.BLOCKED
+
+
+def build(tx: Tx, tenant: str, judged: Judged) -> Record:
+    """Make the record of a decision as `write` keeps it and `records.find` reads it back."""
+    mail, prior, now = judged.mail, judged.prior, from_us(tx.now_of(tenant))
+    reason = judged.decision.reason
+    born = [
+        DeliveryRecord(
+            f"{mail.id}.{n}",
+            r.address.key,
+            r.address.spec,
+            r.role,
+            judged.state,
+            due_at=max(now, mail.not_before) if mail.not_before else now,
+            reason=reason.slug if reason else "",
+            changed_at=now,
+        )
+        for n, r in enumerate(mail.envelope.recipients, 1)
+    ]
+    about = {"agent": mail.agent, "key": mail.key_id, "mailbox": mail.mailbox, "tokens": dict(mail.tokens)}
+    return Record(
+        mail.id,
+        tenant,
+        mail.mailbox,
+        mail.agent,
+        mail.key_id,
+        mail.actor,
+        mail.idempotency_key,
+        mail.fingerprint,
+        mail.kind.value,
+        mail.content.subject,
+        mail.content.message_id,
+        ", ".join(mail.content.header_from),
+        mail.envelope.reverse_path,
+        mail.content.size,
+        mail.door,
+        prior.created_at if prior else now,
+        now,
+        prior.decision_no + 1 if prior else 1,
+        document(judged.decision, override=mail.override, **about),
+        tuple(born),
+        mail.campaign,
+        mail.thread,
+        mail.content.in_reply_to,
+        mail.not_before,
+        judged.send_reason,
+        dict(mail.tokens),
+        prior.approved if prior else frozenset(),
+        0,
+        mail.content.digest,
+        mail.derived_key,
+    )
+
+
+def _insert_content(_: Dialect) -> sa.Executable:
+    return sa.insert(contents)
+
+
+def _content_row(judged: Judged, record: Record) -> dict[str, Any]:
+    return {"tenant": record.tenant, "send_id": record.id, "body": judged.body}
+
+
+def _insert_send(_: Dialect) -> sa.Executable:
+    return sa.insert(sends)
+
+
+def _send_row(judged: Judged, record: Record) -> dict[str, Any]:
+    mail, now = judged.mail, to_us(record.decided_at)
+    return {
+        "tenant": record.tenant,
+        "id": record.id,
+        "mailbox": record.mailbox,
+        "agent": record.agent,
+        "key_id": record.key_id,
+        "actor": record.actor,
+        "idem_key": record.idempotency_key,
+        "idem_slot": record.idempotency_key,
+        "idem_until_us": now + DERIVED_LIFE_US if mail.derived_key else None,
+        "fingerprint": record.fingerprint,
+        "digest": record.digest,
+        "kind": record.kind,
+        "campaign": record.campaign,
+        "thread": record.thread,
+        "tokens": json.dumps(record.tokens),
+        "reverse_path": record.reverse_path,
+        "header_from": json.dumps(mail.content.header_from),
+        "subject": record.subject,
+        "message_id": record.message_id,
+        "in_reply_to": record.in_reply_to,
+        "size": record.size,
+        "not_before_us": maybe_us(record.not_before),
+        "door": record.door,
+        "send_reason": record.send_reason,
+        "override": mail.override,
+        "approved": json.dumps(sorted(record.approved)),
+        "created_us": to_us(record.created_at),
+        "decided_us": now,
+        "decision_no": record.decision_no,
+        "repeats": record.repeats,
+    }
+
+
+def _insert_delivery(_: Dialect) -> sa.Executable:
+    return sa.insert(deliveries)
+
+
+def _delivery_rows(judged: Judged, record: Record) -> list[dict[str, Any]]:
+    now = to_us(record.decided_at)
+    return [
+        {
+            "tenant": record.tenant,
+            "id": d.id,
+            "send_id": record.id,
+            "contact": d.contact,
+            "address": d.address,
+            "role": d.role,
+            "internal": int(r.internal),
+            "kind": record.kind,
+            "mailbox": record.mailbox,
+            "actor": record.actor,
+            "digest": record.digest,
+            "state": d.state.value,
+            "claim_no": 0,
+            "epoch": "",
+            "due_us": maybe_us(d.due_at) or now,
+            "created_us": now,
+            "since_us": now if d.state is State.QUEUED else None,
+            "judged_us": now,
+            "not_before_us": maybe_us(record.not_before),
+            "attempts": 0,
+            "tried": 0,
+            "assumed": 0,
+            "forbidden": "",
+            "reason": d.reason,
+            "detail": "",
+            "code": 0,
+            "enhanced": "",
+            "text": "",
+            "permitted_us": None,
+            "changed_us": now,
+        }
+        for d, r in zip(record.deliveries, judged.mail.envelope.recipients, strict=True)
+    ]
+
+
+def insert_decision(_: Dialect) -> sa.Executable:
+    """A decision's row."""
+    return sa.insert(decisions)
+
+
+def decision_row(record: Record, moment: str) -> dict[str, Any]:
+    """The row of a record's last decision."""
+    return {
+        "tenant": record.tenant,
+        "send_id": record.id,
+        "no": record.decision_no,
+        "at_us": to_us(record.decided_at),
+        "moment": moment,
+        "verdict": record.decision["verdict"],
+        "reason": record.decision["reason"] or "",
+        "document": json.dumps(record.decision),
+    }
+
+
+def _delete_deliveries(d: Dialect) -> sa.Executable:
+    _, value = d.each("ids")
+    return sa.delete(deliveries).where(deliveries.c.tenant == TENANT, deliveries.c.send_id.in_(sa.select(value)))
+
+
+def _delete_sends(d: Dialect) -> sa.Executable:
+    _, value = d.each("ids")
+    return sa.delete(sends).where(sends.c.tenant == TENANT, sends.c.id.in_(sa.select(value)))
+
+
+def _forget(tx: Tx, tenant: str, ids: Sequence[str]) -> None:
+    """Take away refused records that are judged anew and written again; their decisions stay in the trace."""
+    if ids:
+        tx.run(_delete_deliveries, {"tenant": tenant, "ids": tx.array(ids)})
+        tx.run(_delete_sends, {"tenant": tenant, "ids": tx.array(ids)})
+
+
+def _repeat(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(sends).where(sends.c.tenant == TENANT, sends.c.id == sa.bindparam("id_")).values(repeats=sends.c.repeats + 1)
+    )
+
+
+def count_repeat(tx: Tx, tenant: str, request: str) -> None:
+    """An equal refusal within a minute only counts up (SEMANTICS 5)."""
+    tx.run(_repeat, {"tenant": tenant, "id_": request})
+
+
+def _add_units(d: Dialect) -> sa.Executable:
+    insert = d.upsert(counters)
+    return insert.on_conflict_do_update(
+        index_elements=[counters.c.tenant, counters.c.slot], set_={"used": counters.c.used + insert.excluded.used}
+    )
+
+
+def _count(tx: Tx, tenant: str, mails: Sequence[Submission], counted: frozenset[tuple[str, str]]) -> None:
+    """Add one unit a recipient to the counters that some quota reads; rows in slot order (one lock order)."""
+    now, units = from_us(tx.now_of(tenant)), defaultdict[str, int](int)
+    for mail in mails:
+        who = {"agent": mail.actor, "mailbox": mail.mailbox, "tenant": mail.tenant}
+        for scope, span in counted:
+            units[slot(scope, who[scope], span, window(now, span)[0])] += len(mail.keys)
+    tx.many(_add_units, [{"tenant": tenant, "slot": s, "used": n} for s, n in sorted(units.items())])
+
+
+def _event(judged: Judged, record: Record) -> events.Event:
+    names = {State.BLOCKED: "policy.blocked", State.HELD: "send.held", State.SCHEDULED: "send.scheduled"}
+    name = names.get(judged.state, "send.queued")
+    reason = {"reason": record.decision["reason"]} if record.decision["reason"] else {}
+    return events.Event(record.tenant, name, record.id, actor=record.actor, data=reason)

@@ -1,0 +1,72 @@
+"""Bring a database to the newest schema, and say whether it is there. Alembic, configured in code."""
+
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from gateway.store.dialect import Dialect
+
+MIGRATION_LOCK = 0x6761746577617900
+
+
+def configuration() -> Config:
+    """Alembic's settings: only where the revisions are."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    return config
+
+
+def migrate(dialect: Dialect, revision: str = "head") -> None:
+    """Upgrade the database to `revision`; several processes may try at once. Raises ValueError where it cannot be reached."""
+    config = configuration()
+    try:
+        with dialect.engine.connect() as connection:
+            if dialect.name == "postgresql":
+                connection.execute(sa.text("SELECT pg_advisory_lock(:n)"), {"n": MIGRATION_LOCK})
+            else:
+                connection.execute(sa.text("PRAGMA busy_timeout = 10000"))
+                connection.execute(sa.text("PRAGMA journal_mode = WAL"))
+            connection.execute(sa.text("BEGIN" if dialect.name == "postgresql" else "BEGIN IMMEDIATE"))
+            try:
+                config.attributes["connection"] = connection
+                command.upgrade(config, revision)
+                connection.execute(sa.text("COMMIT"))
+            except BaseException:
+                connection.execute(sa.text("ROLLBACK"))
+                raise
+            finally:
+                if dialect.name == "postgresql":
+                    connection.execute(sa.text("SELECT pg_advisory_unlock(:n)"), {"n": MIGRATION_LOCK})
+    except sa.exc.OperationalError as error:
+        raise ValueError(unreachable(error)) from error
+
+
+def revisions(dialect: Dialect) -> tuple[str | None, str | None]:
+    """The database's revision and the newest one. Raises ValueError where the database cannot be reached."""
+    newest = ScriptDirectory.from_config(configuration()).get_current_head()
+    if dialect.name == "sqlite" and not Path(getattr(dialect, "path", "")).exists():
+        return None, newest  # looking must not make the file
+    try:
+        with dialect.engine.connect() as connection:
+            return MigrationContext.configure(connection).get_current_revision(), newest
+    except sa.exc.OperationalError as error:
+        raise ValueError(unreachable(error)) from error
+
+
+def check(dialect: Dialect) -> None:
+    """Raise ValueError with one line unless the database has the newest schema."""
+    current, newest = revisions(dialect)
+    if current != newest:
+        state = "is empty" if current is None else f"is at revision {current}"
+        msg = f"DATABASE_URL: the database {state}, this version needs {newest}; run `gateway migrate`"
+        raise ValueError(msg)
+
+
+def unreachable(error: sa.exc.OperationalError) -> str:
+    """One line about a database that does not answer; the driver's own words hold no password."""
+    cause = " ".join(str(error.orig).split())
+    return f"DATABASE_URL: the database cannot be reached: {cause}"

@@ -1,0 +1,333 @@
+"""The outbox: workers claim rows, ask for the permit, and settle them under their claim number (ARCHITECTURE 8, 9).
+
+Claim and permit are compare-and-set; settle runs under the tenant's lock. Rows are always locked in id order.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from gateway.core.delivery import Outcome, Retry, State, Unknown, allowed
+from gateway.core.mail import Kind
+from gateway.core.settle import Settlement, Standing, reply_of, settle
+from gateway.store import contacts, events, records, suppressions
+from gateway.store.dialect import Dialect, Row
+from gateway.store.schema import attempts, clock, deliveries, due, sends
+from gateway.store.tx import Tx
+
+TENANT = sa.bindparam("tenant")
+US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One delivery that this process may attempt; the numbers guard it against everybody else."""
+
+    tenant: str
+    delivery: str
+    send: str
+    claim_no: int
+    address: str
+    reverse_path: str | None
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """How many rows a worker wants; `fresh_us`: rows judged longer ago are left to the release."""
+
+    epoch: str
+    limit: int
+    fresh_us: int
+
+
+def _claimable(d: Dialect) -> sa.Executable:
+    open_gate = sa.select(clock.c.id).where(clock.c.relay_paused == 0).exists()
+    select = (
+        sa.select(deliveries.c.tenant, deliveries.c.id, deliveries.c.send_id, deliveries.c.claim_no, deliveries.c.address)
+        .where(due, deliveries.c.state == sa.literal_column("'queued'"))
+        .where(deliveries.c.due_us <= sa.bindparam("now"), deliveries.c.judged_us > sa.bindparam("fresh"), open_gate)
+        .order_by(deliveries.c.due_us, deliveries.c.id)
+        .limit(sa.bindparam("limit"))
+    )
+    return d.for_update(select, deliveries, skip_locked=True)
+
+
+def _any_due(_: Dialect) -> sa.Executable:
+    open_gate = sa.select(clock.c.id).where(clock.c.relay_paused == 0).exists()
+    return (
+        sa.select(deliveries.c.id)
+        .where(due, deliveries.c.state == sa.literal_column("'queued'"))
+        .where(deliveries.c.due_us <= sa.bindparam("now"), deliveries.c.judged_us > sa.bindparam("fresh"), open_gate)
+        .limit(1)
+    )
+
+
+def any_due(tx: Tx, fresh_us: int) -> bool:
+    """Whether there is anything to claim now: a look that writes nothing."""
+    return tx.row(_any_due, {"now": tx.now_us, "fresh": tx.now_us - fresh_us}) is not None
+
+
+def _take(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
+        .values(
+            state=sa.literal_column("'claimed'"),
+            claim_no=deliveries.c.claim_no + 1,
+            epoch=sa.bindparam("by"),
+            changed_us=sa.bindparam("now"),
+        )
+    )
+
+
+def _insert_attempt(_: Dialect) -> sa.Executable:
+    return sa.insert(attempts)
+
+
+def _paths(d: Dialect) -> sa.Executable:
+    ids, value = d.each("ids")
+    join = sends.join(ids, sends.c.id == value)
+    return sa.select(sends.c.id, sends.c.reverse_path).select_from(join).where(sends.c.tenant == TENANT)
+
+
+def claim(tx: Tx, requests: Sequence[ClaimRequest]) -> list[list[Claim]]:
+    """Give each worker up to `limit` due rows, oldest first; nothing while the relay is paused."""
+    return [_claim(tx, request) for request in requests]
+
+
+def _claim(tx: Tx, request: ClaimRequest) -> list[Claim]:
+    fresh = tx.now_us - request.fresh_us
+    rows = tx.rows(_claimable, {"now": tx.now_us, "fresh": fresh, "limit": request.limit})
+    if not rows:
+        return []
+    taken = [{"tenant": r["tenant"], "id_": r["id"], "by": request.epoch, "now": tx.now_us} for r in rows]
+    tx.many(_take, taken)
+    tx.many(_insert_attempt, [_attempt_row(r, request.epoch, tx.now_us) for r in rows])
+    by_tenant: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_tenant[row["tenant"]].append(row)
+    claims = {}
+    for tenant, mine in by_tenant.items():
+        ids = sorted({r["send_id"] for r in mine})
+        texts = records.bodies(tx, tenant, ids)
+        paths = {r["id"]: r["reverse_path"] for r in tx.rows(_paths, {"tenant": tenant, "ids": tx.array(ids)})}
+        for r in mine:
+            send, number = r["send_id"], r["claim_no"] + 1
+            claims[r["id"]] = Claim(tenant, r["id"], send, number, r["address"], paths[send], texts[send])
+    return [claims[r["id"]] for r in rows]
+
+
+def _attempt_row(row: Row, epoch: str, now: int) -> dict[str, Any]:
+    return {
+        "tenant": row["tenant"],
+        "delivery_id": row["id"],
+        "claim_no": row["claim_no"] + 1,
+        "epoch": epoch,
+        "started_us": now,
+        "permitted_us": None,
+        "ended_us": None,
+        "outcome": "",
+        "code": 0,
+        "enhanced": "",
+        "text": "",
+    }
+
+
+def rows_of(d: Dialect) -> sa.Executable:
+    """Deliveries by id, locked in id order."""
+    ids, value = d.each("ids")
+    select = (
+        sa.select(deliveries)
+        .select_from(deliveries.join(ids, deliveries.c.id == value))
+        .where(deliveries.c.tenant == TENANT)
+        .order_by(deliveries.c.id)
+    )
+    return d.for_update(select, deliveries)
+
+
+def _permit(d: Dialect) -> sa.Executable:
+    _, value = d.each("ids")
+    return (
+        sa.update(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.id.in_(sa.select(value)))
+        .where(deliveries.c.state == sa.literal_column("'claimed'"))
+        .values(state=sa.literal_column("'permitted'"), permitted_us=sa.bindparam("now"), changed_us=sa.bindparam("now"))
+    )
+
+
+def permit(tx: Tx, claims: Sequence[Claim]) -> list[str | None]:
+    """The last word before the dot: claimed -> permitted under the claim number. Returns `None` for yes, else why not."""
+    found: dict[tuple[str, str], Row] = {}
+    for tenant in sorted({c.tenant for c in claims}):
+        ids = [c.delivery for c in claims if c.tenant == tenant]
+        found |= {(tenant, r["id"]): r for r in tx.rows(rows_of, {"tenant": tenant, "ids": tx.array(ids)})}
+    paused = tx.relay_paused()
+    words = [_refusal(found.get((c.tenant, c.delivery)), c, paused=paused) for c in claims]
+    for tenant in sorted({c.tenant for c in claims}):
+        good = [c.delivery for c, no in zip(claims, words, strict=True) if no is None and c.tenant == tenant]
+        if good:
+            tx.run(_permit, {"tenant": tenant, "ids": tx.array(good), "now": tx.now_of(tenant)})
+    return words
+
+
+def _refusal(row: Row | None, asked: Claim, *, paused: bool) -> str | None:
+    if row is None or row["claim_no"] != asked.claim_no:
+        return "claimed by another"
+    if row["state"] != State.CLAIMED:
+        return str(row["reason"] or row["state"])
+    return "relay paused" if paused else None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an attempt came to, with the jitter `roll` in [0, 1) and the retry settings."""
+
+    claim: Claim
+    outcome: Outcome
+    retry: Retry
+    roll: float
+
+
+def _update(_: Dialect) -> sa.Executable:
+    names = ("state", "attempts", "due_us", "reason", "code", "enhanced", "text", "changed_us", "detail", "forbidden")
+    return (
+        sa.update(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
+        .values({name: sa.bindparam(f"new_{name}") for name in names})
+    )
+
+
+def _end_attempt(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(attempts)
+        .where(attempts.c.tenant == TENANT, attempts.c.delivery_id == sa.bindparam("id_"))
+        .where(attempts.c.claim_no == sa.bindparam("no"))
+        .values(
+            ended_us=sa.bindparam("now"),
+            permitted_us=sa.bindparam("at"),
+            outcome=sa.bindparam("came_to"),
+            code=sa.bindparam("reply"),
+            enhanced=sa.bindparam("status"),
+            text=sa.bindparam("words"),
+        )
+    )
+
+
+def settle_all(tx: Tx, reports: Sequence[Report]) -> list[State | None]:
+    """Settle attempts under the tenants' locks; returns the new state of each, `None` where only the words were kept."""
+    rounds: list[list[int]] = []  # two reports about one delivery (unknown, then a late reply) are two rounds
+    for index, report in enumerate(reports):
+        same = (report.claim.tenant, report.claim.delivery)
+        fits = (r for r in rounds if all((reports[i].claim.tenant, reports[i].claim.delivery) != same for i in r))
+        place = next(fits, None)
+        if place is None:
+            rounds.append(place := [])
+        place.append(index)
+    states: list[State | None] = [None] * len(reports)
+    for indexes in rounds:
+        for index, state in zip(indexes, _settle_round(tx, [reports[i] for i in indexes]), strict=True):
+            states[index] = state
+    return states
+
+
+def _settle_round(tx: Tx, reports: Sequence[Report]) -> list[State | None]:
+    found: dict[tuple[str, str], Row] = {}
+    for tenant in sorted({r.claim.tenant for r in reports}):
+        ids = [r.claim.delivery for r in reports if r.claim.tenant == tenant]
+        found |= {(tenant, r["id"]): r for r in tx.rows(rows_of, {"tenant": tenant, "ids": tx.array(ids)})}
+    changes: list[dict[str, Any]] = []
+    ended: list[dict[str, Any]] = []
+    happened: list[events.Event] = []
+    states: list[State | None] = []
+    for report in reports:
+        row, tenant = found[report.claim.tenant, report.claim.delivery], report.claim.tenant
+        now = tx.now_of(tenant)
+        old = State(row["state"])
+        age = (now - (row["since_us"] or row["created_us"])) / US
+        standing = Standing(old, row["claim_no"], row["forbidden"], row["attempts"], age, bool(row["assumed"]))
+        change = settle(standing, report.claim.claim_no, report.outcome, report.retry, report.roll)
+        ended.append(_ended(report, row, now))
+        states.append(change.state)
+        if change.state is None:
+            continue
+        _check(old, change.state, report.claim.delivery)
+        changes.append(_changed(report, row, change, now))
+        happened.append(_event(report, row, change))
+        _consequences(tx, report.claim, row, change)
+    tx.many(_update, changes)
+    tx.many(_end_attempt, ended)
+    events.append(tx, happened)
+    return states
+
+
+def _check(old: State, new: State, delivery: str) -> None:
+    if old is not new and not allowed(old, new):
+        msg = f"no transition {old} -> {new} for {delivery}"
+        raise AssertionError(msg)
+
+
+def _words(outcome: Outcome) -> tuple[int, str, str]:
+    reply = reply_of(outcome)
+    return (reply.code, reply.enhanced, reply.text) if reply else (0, "", getattr(outcome, "why", ""))
+
+
+def _changed(report: Report, row: Row, change: Settlement, now: int) -> dict[str, Any]:
+    code, enhanced, text = _words(report.outcome)
+    assert change.state is not None  # noqa: S101  (for the type checker; the caller has looked)
+    return {
+        "tenant": report.claim.tenant,
+        "id_": report.claim.delivery,
+        "new_state": change.state.value,
+        "new_attempts": change.attempts,
+        "new_due_us": row["due_us"] if change.due_in is None else now + round(change.due_in * US),
+        "new_reason": change.reason,
+        "new_detail": getattr(report.outcome, "why", ""),
+        "new_forbidden": row["forbidden"],
+        "new_code": code,
+        "new_enhanced": enhanced,
+        "new_text": text,
+        "new_changed_us": now,
+    }
+
+
+def _ended(report: Report, row: Row, now: int) -> dict[str, Any]:
+    code, enhanced, text = _words(report.outcome)
+    return {
+        "tenant": report.claim.tenant,
+        "id_": report.claim.delivery,
+        "no": report.claim.claim_no,
+        "now": now,
+        "at": row["permitted_us"],
+        "came_to": type(report.outcome).__name__.lower(),
+        "reply": code,
+        "status": enhanced,
+        "words": text,
+    }
+
+
+def _event(report: Report, row: Row, change: Settlement) -> events.Event:
+    names = {State.QUEUED: "delivery.deferred", State.RELAYED: "delivery.relayed"}
+    assert change.state is not None  # noqa: S101
+    name = names.get(change.state, f"delivery.{change.state.value}")
+    data = {"delivery": report.claim.delivery, "attempt": change.attempts}
+    if change.reason:
+        data["reason"] = change.reason
+    return events.Event(report.claim.tenant, name, report.claim.send, row["contact"], row["actor"], data)
+
+
+def _consequences(tx: Tx, claimed: Claim, row: Row, change: Settlement) -> None:
+    """Stamp the contact, and suppress an address that the smarthost says is gone."""
+    if change.stamp and not row["internal"] and Kind(row["kind"]).starts_cooldown:
+        contacts.stamp(tx, claimed.tenant, row["contact"], claimed.send)
+    if change.suppress:
+        found = suppressions.New(row["contact"], row["address"], "tenant", "hard_bounce", source="smarthost")
+        suppressions.add_one(tx, claimed.tenant, found)
+
+
+def lost(claimed: Claim, why: str) -> Report:
+    """The report of a permitted delivery whose worker has died: nobody knows."""
+    return Report(claimed, Unknown(why), Retry(), 0.0)

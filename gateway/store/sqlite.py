@@ -1,0 +1,79 @@
+"""SQLite: one writer at a time, WAL, every commit flushed to disk."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+
+BUSY_MILLISECONDS = 10_000
+
+
+class Sqlite:
+    """The file is the lock: BEGIN IMMEDIATE serves all tenants."""
+
+    name = "sqlite"
+    errors: tuple[type[Exception], ...] = (sqlite3.Error,)
+    outages: tuple[type[Exception], ...] = (sqlite3.OperationalError,)
+
+    def __init__(self, url: sa.URL) -> None:
+        """Keep the file's path; nothing is opened yet. Raises ValueError for an in-memory database (it is not durable)."""
+        if not url.database or url.database == ":memory:":
+            msg = "DATABASE_URL: an in-memory SQLite database keeps nothing; name a file, e.g. sqlite:///gateway.db"
+            raise ValueError(msg)
+        self.path = url.database
+        self.engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+        self.compiler = SQLiteDialect_pysqlite(paramstyle="named")
+
+    def connect(self, *, writer: bool) -> sqlite3.Connection:
+        """Open the file in autocommit with WAL and FULL synchronisation (a power cut loses nothing acknowledged)."""
+        connection = sqlite3.connect(
+            self.path, timeout=BUSY_MILLISECONDS / 1000, isolation_level=None, check_same_thread=False
+        )
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA query_only = {'OFF' if writer else 'ON'}")
+        connection.row_factory = sqlite3.Row
+        return connection
+
+    def cursor(self, connection: sqlite3.Connection) -> sqlite3.Cursor:
+        """Return a cursor with rows by name."""
+        return connection.cursor()
+
+    def begin(self, cursor: sqlite3.Cursor, tenants: Sequence[str]) -> None:  # noqa: ARG002  (one lock serves all)
+        """Take the write lock before anything is read."""
+        cursor.execute("BEGIN IMMEDIATE")
+
+    def begin_read(self, cursor: sqlite3.Cursor) -> None:
+        """Read one snapshot."""
+        cursor.execute("BEGIN")
+
+    def micros(self) -> sa.ColumnElement[int]:
+        """Microseconds from julianday: SQLite before 3.42 has no unixepoch('subsec')."""
+        return sa.literal_column("CAST((julianday('now') - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000")
+
+    def each(self, name: str) -> tuple[sa.FromClause, sa.ColumnElement[str]]:
+        """A JSON array as a table."""
+        table = sa.func.json_each(sa.bindparam(name)).table_valued("value")
+        return table, table.c.value
+
+    def array(self, values: Iterable[str]) -> str:
+        """A list parameter is JSON text."""
+        return json.dumps(list(values))
+
+    def upsert(self, table: sa.Table) -> Any:  # noqa: ANN401
+        """SQLite's insert with ON CONFLICT."""
+        return insert(table)
+
+    def for_update(self, select: sa.Select[Any], of: sa.Table, *, skip_locked: bool = False) -> sa.Select[Any]:  # noqa: ARG002
+        """Nothing to do: the writer is alone."""
+        return select
+
+    def version(self, connection: sqlite3.Connection) -> object:
+        """`PRAGMA data_version`: changes when another connection commits."""
+        return connection.execute("PRAGMA data_version").fetchone()[0]

@@ -1,0 +1,163 @@
+"""The suppression list: people and domains that must not be mailed. An entry stops their mail in flight at once."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from gateway.store import events, forbid
+from gateway.store.clock import from_us, maybe_time, maybe_us
+from gateway.store.dialect import Dialect, Row
+from gateway.store.facts import suppression_rows
+from gateway.store.schema import suppressions
+from gateway.store.tx import Tx
+
+TENANT = sa.bindparam("tenant")
+REASON_CODES = ("complaint", "hard_bounce", "manual_dnc", "legal_request", "role_account", "unsubscribe", "no_engagement")
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A suppression to add: `subject` is a person key or a domain, `address` as it was given."""
+
+    subject: str
+    address: str
+    scope: str
+    reason_code: str
+    campaign: str = ""
+    source: str = ""
+    created_by: str = ""
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """An entry of the list; times UTC."""
+
+    id: str
+    subject: str
+    address: str
+    scope: str
+    reason_code: str
+    campaign: str
+    source: str
+    created_at: datetime
+    expires_at: datetime | None
+
+
+def _upsert(d: Dialect) -> sa.Executable:
+    insert = d.upsert(suppressions)
+    names = ("scope", "reason_code", "source", "created_by", "expires_us")
+    return insert.on_conflict_do_update(
+        index_elements=[suppressions.c.tenant, suppressions.c.subject, suppressions.c.campaign],
+        set_={n: insert.excluded[n] for n in names},
+    )
+
+
+def _exact(_: Dialect) -> sa.Executable:
+    return sa.select(suppressions).where(
+        suppressions.c.tenant == TENANT,
+        suppressions.c.subject == sa.bindparam("about"),
+        suppressions.c.campaign == sa.bindparam("only"),
+    )
+
+
+def add_one(tx: Tx, tenant: str, new: New) -> tuple[Suppression, list[str]]:
+    """Add or renew an entry and stop what it forbids. Returns the entry and the request ids stopped."""
+    row = {
+        "tenant": tenant,
+        "id": f"sup_{secrets.token_hex(12)}",
+        "subject": new.subject,
+        "address": new.address,
+        "scope": new.scope,
+        "campaign": new.campaign,
+        "reason_code": new.reason_code,
+        "source": new.source,
+        "created_by": new.created_by,
+        "created_us": tx.now_of(tenant),
+        "expires_us": maybe_us(new.expires_at),
+    }
+    tx.run(_upsert, row)
+    found = tx.rows(_exact, {"tenant": tenant, "about": new.subject, "only": new.campaign})[0]
+    stopped = [] if new.campaign else forbid.stop_contact(tx, tenant, new.subject, "suppressed")
+    data = {"suppression": found["id"], "reasonCode": new.reason_code, "stopped": stopped}
+    events.append(tx, [events.Event(tenant, "suppression.created", contact=new.subject, data=data)])
+    return _entry(found), stopped
+
+
+def add(tx: Tx, wishes: Sequence[tuple[str, New]]) -> list[tuple[Suppression, list[str]]]:
+    """Add entries for tenants, in order."""
+    return [add_one(tx, tenant, new) for tenant, new in wishes]
+
+
+def _delete(_: Dialect) -> sa.Executable:
+    return sa.delete(suppressions).where(suppressions.c.tenant == TENANT, suppressions.c.id == sa.bindparam("id_"))
+
+
+def _by_id(_: Dialect) -> sa.Executable:
+    return sa.select(suppressions).where(suppressions.c.tenant == TENANT, suppressions.c.id == sa.bindparam("id_"))
+
+
+def remove(tx: Tx, wishes: Sequence[tuple[str, str, str]]) -> list[Suppression | None]:
+    """Remove entries given by (tenant, id, who removes); `None` where there is none. The removal stays as an event."""
+    removed: list[Suppression | None] = []
+    for tenant, entry_id, actor in wishes:
+        row = tx.row(_by_id, {"tenant": tenant, "id_": entry_id})
+        removed.append(None if row is None else _entry(row))
+        if row is not None:
+            tx.run(_delete, {"tenant": tenant, "id_": entry_id})
+            data = {"suppression": entry_id, "reasonCode": row["reason_code"]}
+            gone = events.Event(tenant, "suppression.removed", contact=row["subject"], actor=actor, data=data)
+            events.append(tx, [gone])
+    return removed
+
+
+def _newest(_: Dialect) -> sa.Executable:
+    return (
+        sa.select(suppressions)
+        .where(suppressions.c.tenant == TENANT)
+        .order_by(suppressions.c.created_us.desc(), suppressions.c.id)
+        .limit(sa.bindparam("top"))
+        .offset(sa.bindparam("skip"))
+    )
+
+
+def _newest_of(_: Dialect) -> sa.Executable:
+    return (
+        sa.select(suppressions)
+        .where(suppressions.c.tenant == TENANT, suppressions.c.subject == sa.bindparam("about"))
+        .order_by(suppressions.c.created_us.desc(), suppressions.c.id)
+        .limit(sa.bindparam("top"))
+        .offset(sa.bindparam("skip"))
+    )
+
+
+def listed(tx: Tx, tenant: str, *, subject: str | None, limit: int, offset: int) -> list[Suppression]:
+    """Entries, newest first, of one person or domain, or of all."""
+    params: dict[str, Any] = {"tenant": tenant, "top": limit, "skip": offset}
+    if subject is None:
+        return [_entry(row) for row in tx.rows(_newest, params)]
+    return [_entry(row) for row in tx.rows(_newest_of, params | {"about": subject})]
+
+
+def covering(tx: Tx, tenant: str, subjects: Sequence[str]) -> list[Suppression]:
+    """Entries that live now and are about any of these person keys and domains, oldest first."""
+    rows = tx.rows(suppression_rows, {"tenant": tenant, "subjects": tx.array(subjects), "now": tx.now_of(tenant)})
+    return [_entry(row) for row in rows]
+
+
+def _entry(row: Row) -> Suppression:
+    return Suppression(
+        row["id"],
+        row["subject"],
+        row["address"],
+        row["scope"],
+        row["reason_code"],
+        row["campaign"],
+        row["source"],
+        from_us(row["created_us"]),
+        maybe_time(row["expires_us"]),
+    )

@@ -1,0 +1,240 @@
+"""Mail that waits: what is due for its release, what a dead process left behind, what is unknown, what came too late."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from gateway.core.delivery import State
+from gateway.core.errors import ConflictError, NotFoundError
+from gateway.core.record import Record
+from gateway.store import epochs, events, forbid, records
+from gateway.store.dialect import Dialect, Row
+from gateway.store.outbox import Claim, lost, settle_all
+from gateway.store.schema import deliveries, due, mailboxes, open_, taken
+from gateway.store.tx import Tx
+
+TENANT = sa.bindparam("tenant")
+US = 1_000_000
+
+
+def _due(d: Dialect) -> sa.Executable:
+    stale = sa.or_(
+        deliveries.c.state == sa.literal_column("'scheduled'"),
+        sa.and_(deliveries.c.state == sa.literal_column("'queued'"), deliveries.c.judged_us <= sa.bindparam("fresh")),
+    )
+    return (
+        sa.select(deliveries.c.tenant, deliveries.c.send_id, sa.func.min(deliveries.c.due_us).label("first_us"))
+        .where(due, deliveries.c.due_us <= sa.bindparam("now"), stale)
+        .group_by(deliveries.c.tenant, deliveries.c.send_id)
+        .order_by(sa.literal_column("first_us"), deliveries.c.send_id)
+        .limit(sa.bindparam("top"))
+    )
+
+
+def due_for_release(tx: Tx, *, fresh_us: int, limit: int) -> list[tuple[str, str]]:
+    """(tenant, request) pairs with mail that is due and must be judged again, oldest first."""
+    params = {"now": tx.now_us, "fresh": tx.now_us - fresh_us, "top": limit}
+    return [(row["tenant"], row["send_id"]) for row in tx.rows(_due, params)]
+
+
+def _of_epoch(d: Dialect) -> sa.Executable:
+    select = (
+        sa.select(deliveries)
+        .where(deliveries.c.epoch == sa.bindparam("by"), taken)
+        .order_by(deliveries.c.tenant, deliveries.c.id)
+    )
+    return d.for_update(select, deliveries)
+
+
+def recover(tx: Tx, dead: Sequence[str]) -> list[int]:
+    """Take up what dead processes held: claimed rows are queued again, permitted ones become unknown.
+
+    Returns how many rows, by epoch. The caller's transaction holds the locks of `epochs.tenants_of`.
+    """
+    counts = []
+    for epoch in dead:
+        rows = [r for r in tx.rows(_of_epoch, {"by": epoch}) if r["tenant"] in tx.tenants]
+        for tenant in sorted({r["tenant"] for r in rows}):
+            claimed = [r for r in rows if r["tenant"] == tenant and r["state"] == State.CLAIMED]
+            forbid.move(tx, tenant, claimed, State.QUEUED, "")
+        permitted = [_claim(r) for r in rows if r["state"] == State.PERMITTED]
+        settle_all(tx, [lost(claim, "the process that relayed it has ended") for claim in permitted])
+        if not [r for r in tx.rows(_of_epoch, {"by": epoch})]:
+            epochs.forget(tx, epoch)
+        counts.append(len(rows))
+    return counts
+
+
+def _claim(row: Row) -> Claim:
+    return Claim(row["tenant"], row["id"], row["send_id"], row["claim_no"], row["address"], None, b"")
+
+
+def _open(d: Dialect) -> sa.Executable:
+    box = sa.and_(mailboxes.c.tenant == deliveries.c.tenant, mailboxes.c.id == deliveries.c.mailbox)
+    return (
+        sa.select(deliveries, mailboxes.c.options)
+        .select_from(deliveries.join(mailboxes, box))
+        .where(open_, deliveries.c.changed_us <= sa.bindparam("before"))
+        .order_by(deliveries.c.changed_us)
+        .limit(sa.bindparam("top"))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ripe:
+    """A delivery that waits open (held, unknown) and for which time alone may decide."""
+
+    tenant: str
+    request: str
+    delivery: str
+    state: State
+    kind: str
+    tried: int
+    age_us: int
+    lateness_us: int
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+
+def ripe(tx: Tx, *, limit: int) -> list[Ripe]:
+    """Held and unknown deliveries, longest unchanged first, with their mailbox's own setting for unknown ones."""
+    rows = tx.rows(_open, {"before": tx.now_us, "top": limit})
+    return [
+        Ripe(
+            r["tenant"],
+            r["send_id"],
+            r["id"],
+            State(r["state"]),
+            r["kind"],
+            r["tried"],
+            tx.now_us - r["changed_us"],
+            tx.now_us - (r["not_before_us"] or r["created_us"]) if not r["attempts"] else -1,
+            json.loads(r["options"]).get("unknown", {}),
+        )
+        for r in rows
+    ]
+
+
+def _of_send(d: Dialect) -> sa.Executable:
+    select = (
+        sa.select(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.send_id == sa.bindparam("send"))
+        .order_by(deliveries.c.id)
+    )
+    return d.for_update(select, deliveries)
+
+
+def _requeue(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
+        .values(judged_us=0, due_us=sa.bindparam("now"), tried=deliveries.c.tried + 1)
+    )
+
+
+def _assume(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
+        .values(assumed=1)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """A decision about a send: retry, assume_sent, cancel for unknown ones, reject for held ones (approve is a release).
+
+    `only` limits it to one delivery (a setting decides by delivery, a person by request).
+    """
+
+    tenant: str
+    request: str
+    decision: str
+    actor: str
+    why: str = ""
+    only: str | None = None
+
+
+UNKNOWN_DECISIONS = ("retry", "assume_sent", "cancel")
+
+
+def resolve(tx: Tx, wishes: Sequence[Resolve]) -> list[Record | Exception]:
+    """Carry decisions out; of several at once about one send the first makes it, the others meet its new state.
+
+    Returns the record afterwards; NotFoundError, or ConflictError `not_resolvable` where nothing waits for this decision.
+    """
+    return [_resolve(tx, wish) for wish in wishes]
+
+
+def _resolve(tx: Tx, wish: Resolve) -> Record | Exception:
+    if not exists(tx, wish.tenant, wish.request):
+        return NotFoundError("no such request")
+    state = State.UNKNOWN if wish.decision in UNKNOWN_DECISIONS else State.HELD
+    rows = tx.rows(_of_send, {"tenant": wish.tenant, "send": wish.request})
+    open_rows = [r for r in rows if r["state"] == state and wish.only in (None, r["id"])]
+    if not open_rows:
+        words = " and ".join(sorted({r["state"] for r in rows}))
+        return ConflictError("not_resolvable", f"nothing of this request is {state.value}", states=words)
+    _ACTS[wish.decision](tx, wish, open_rows)
+    note_decision(tx, wish)
+    return records.find(tx, wish.tenant, [wish.request])[wish.request]
+
+
+def exists(tx: Tx, tenant: str, request: str) -> bool:
+    """Whether the tenant has such a send."""
+    return bool(records.find(tx, tenant, [request]))
+
+
+def note_decision(tx: Tx, wish: Resolve) -> None:
+    """Write into the audit who decided what about a send, and why."""
+    data = {"decision": wish.decision, "why": wish.why}
+    events.append(tx, [events.Event(wish.tenant, "send.resolved", wish.request, actor=wish.actor, data=data)])
+
+
+def _retry(tx: Tx, wish: Resolve, rows: Sequence[Row]) -> None:
+    """Queue again, to be judged first; what was forbidden meanwhile ends instead."""
+    free = [r for r in rows if not r["forbidden"]]
+    forbid.move(tx, wish.tenant, free, State.QUEUED, "")
+    now = tx.now_of(wish.tenant)
+    tx.many(_requeue, [{"tenant": wish.tenant, "id_": r["id"], "now": now} for r in free])
+    for row in rows:
+        if row["forbidden"]:
+            end = State.CANCELLED if row["forbidden"] == "cancelled" else State.BLOCKED
+            forbid.move(tx, wish.tenant, [row], end, row["forbidden"])
+
+
+def _assume_sent(tx: Tx, wish: Resolve, rows: Sequence[Row]) -> None:
+    forbid.move(tx, wish.tenant, rows, State.RELAYED, "assumed")
+    tx.many(_assume, [{"tenant": wish.tenant, "id_": r["id"]} for r in rows])
+
+
+def _cancel(tx: Tx, wish: Resolve, rows: Sequence[Row]) -> None:
+    forbid.move(tx, wish.tenant, rows, State.CANCELLED, "cancelled" if wish.decision == "cancel" else "rejected")
+
+
+_ACTS: dict[str, Any] = {
+    "retry": _retry,
+    "assume_sent": _assume_sent,
+    "cancel": _cancel,
+    "reject": _cancel,
+}
+
+
+def expire(tx: Tx, late: Sequence[tuple[str, str]]) -> list[bool]:
+    """End held deliveries, given by (tenant, delivery), that are too late to be useful."""
+    ended = []
+    for tenant, delivery in late:
+        rows = tx.rows(_held, {"tenant": tenant, "id_": delivery})
+        ended.append(bool(forbid.move(tx, tenant, rows, State.EXPIRED, "too_late")))
+    return ended
+
+
+def _held(d: Dialect) -> sa.Executable:
+    select = sa.select(deliveries).where(
+        deliveries.c.tenant == TENANT,
+        deliveries.c.id == sa.bindparam("id_"),
+        deliveries.c.state == sa.literal_column("'held'"),
+    )
+    return d.for_update(select, deliveries)

@@ -1,0 +1,1 @@
+"""The tests: a folder per floor, the laws, the house, the benches."""

@@ -1,0 +1,1 @@
+"""Tests of the core: no clock, no dice, no socket, no table."""

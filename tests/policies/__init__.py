@@ -1,0 +1,1 @@
+"""Each policy on its own."""
