@@ -33,7 +33,9 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="GATEWAY_", extra="forbid", frozen=True)
 
-    database_url: str = _field("sqlite:///gateway.db", "Where the store is: sqlite:///FILE or postgresql://USER@HOST/NAME.")
+    database_url: str = _field(
+        "sqlite:///gateway.db", "Where the store is: sqlite:///FILE or postgresql://USER@HOST/NAME."
+    )
     http_bind: str = _field("127.0.0.1:8080", "Address and port of the HTTP door; empty: off.")
     smtp_bind: str = _field("", "Address and port of the SMTP submission door with STARTTLS; empty: off.")
     smtps_bind: str = _field("", "Address and port of the SMTP submission door with implicit TLS; empty: off.")
@@ -42,8 +44,12 @@ class Settings(BaseSettings):
         "smtp://127.0.0.1:2525",
         "Where mail goes: smtp://, smtp+starttls:// or smtps://, user and password in the URL; ?tls=off allows plain text.",
     )
-    smarthost_ca: str = _field("", "File with the certificates that the smarthost is checked against; empty: the system's.")
-    hostname: str = _field("", "The name that the gateway gives itself in EHLO, Message-ID and Received; empty: the machine's.")
+    smarthost_ca: str = _field(
+        "", "File with the certificates that the smarthost is checked against; empty: the system's."
+    )
+    hostname: str = _field(
+        "", "The name that the gateway gives itself in EHLO, Message-ID and Received; empty: the machine's."
+    )
     tls_cert: str = _field("", "Certificate file of the SMTP doors.")
     tls_key: str = _field("", "Key file of the SMTP doors.")
     smtp_trust: Words = _field((), "Networks that submit as an agent without AUTH: network=agent, ...")
@@ -51,9 +57,13 @@ class Settings(BaseSettings):
     unknown: str = _field(
         "hold", "What becomes of an unknown delivery: hold, retry_once_after:1h or assume_sent_after:24h."
     )
-    retry_first_seconds: float = _field(30, "Seconds before the second attempt; each further step doubles.", gt=0, le=86400)
+    retry_first_seconds: float = _field(
+        30, "Seconds before the second attempt; each further step doubles.", gt=0, le=86400
+    )
     retry_max_seconds: float = _field(3600, "Longest step between two attempts, in seconds.", gt=0, le=86400)
-    give_up_seconds: float = _field(172_800, "Seconds after which a delivery that is deferred is given up.", gt=0, le=2_592_000)
+    give_up_seconds: float = _field(
+        172_800, "Seconds after which a delivery that is deferred is given up.", gt=0, le=2_592_000
+    )
     max_attempts: int = _field(0, "Attempts after which a delivery is given up; 0: by time alone.", ge=0, le=1000)
     reply_timeout_seconds: float = _field(600, "Seconds to wait for the reply to the final dot.", gt=0, le=3600)
     command_timeout_seconds: float = _field(120, "Seconds to wait for the reply to any other command.", gt=0, le=600)
@@ -105,6 +115,11 @@ class Settings(BaseSettings):
             msg = f"must be some of {', '.join(ROLES)}"
             raise ValueError(msg)
         return value
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _level(cls, value: object) -> object:
+        return value.lower() if isinstance(value, str) else value
 
     @field_validator("http_bind", "smtp_bind", "smtps_bind", "inbound_bind")
     @classmethod
@@ -178,8 +193,37 @@ def load(config: str | None = None, overrides: Mapping[str, object] | None = Non
     _refuse_unknown_names()
     try:
         settings = Settings(**values)
-        if overrides:
-            settings = Settings.model_validate(settings.model_dump() | dict(overrides))
+    except ValidationError as error:
+        raise ValueError(_one_line(error)) from None
+    if overrides:
+        return given(settings.model_dump() | dict(overrides))
+    _check_together(settings)
+    return settings
+
+
+class _Given(Settings):
+    """Settings that do not look at the environment."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What is passed in, alone."""
+        return (init_settings,)
+
+
+def given(values: Mapping[str, Any]) -> Settings:
+    """Make settings of `values` and defaults alone, whatever file and environment say.
+
+    Raises ValueError with one line that names the wrong setting.
+    """
+    try:
+        settings = _Given(**values)
     except ValidationError as error:
         raise ValueError(_one_line(error)) from None
     _check_together(settings)

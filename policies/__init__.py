@@ -109,7 +109,7 @@ def _mode(where: str, value: object) -> Mode:
 def _applies_to(where: str, value: object) -> frozenset[str]:
     names = frozenset(_words(where, value))
     for name in names - frozenset(Kind):
-        like = get_close_matches(name.lower(), list(Kind), n=1, cutoff=0.8)
+        like = get_close_matches(name.lower(), [kind.value for kind in Kind], n=1, cutoff=0.8)
         if like:  # taken for a mailbox, a slip would switch the policy off for all other mail
             raise ValueError(f"{where}: {name!r} is no kind of mail; is {like[0]!r} meant?")
     return names

@@ -48,7 +48,9 @@ def scenarios() -> Iterator[Scenario]:
             yield Scenario(path.stem, words)
 
 
-@pytest.mark.parametrize("scenario", list(scenarios()), ids=lambda scenario: f"{scenario.policy}: {scenario.words['name']}")
+@pytest.mark.parametrize(
+    "scenario", list(scenarios()), ids=lambda scenario: f"{scenario.policy}: {scenario.words['name']}"
+)
 def test_the_policy_finds_what_its_scenario_says(scenario: Scenario) -> None:
     decision = scenario.decided()
 

@@ -138,7 +138,7 @@ def _audit(finding: Document) -> Document:
 
 def public_finding(finding: Document) -> Document:
     """One finding for the outside: rule, verdict, reason, whom it concerns, until when, what to do."""
-    body = {
+    body: Document = {
         "rule": finding["policy"],
         "verdict": finding["verdict"],
         "reason": finding["reason"],
@@ -152,7 +152,8 @@ def public_finding(finding: Document) -> Document:
     for flag in ("estimate", "observed", "approved"):
         if finding[flag]:
             body[flag] = True
-    return body | finding["extra"]
+    body |= finding["extra"]
+    return body
 
 
 def recipient(delivery: DeliveryRecord) -> Document:

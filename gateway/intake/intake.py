@@ -95,10 +95,10 @@ class Intake:
         self.wake()
         return record
 
-    def _release(self, tx: Tx, wishes: Sequence[tuple[str, str]]) -> list[Record | None | Exception]:
+    def _release(self, tx: Tx, wishes: Sequence[tuple[str, str]]) -> list[Record | Exception | None]:
         states = (State.SCHEDULED, State.QUEUED)
         fresh = round(self.terms.rejudge_after * 1_000_000)
-        done: list[Record | None | Exception] = []
+        done: list[Record | Exception | None] = []
         for tenant, request in wishes:
             case = release.waiting(tx, tenant, request, states, fresh_us=fresh)
             done.append(None if case is None else self._judge_again(tx, case, case.record.approved))

@@ -3,10 +3,9 @@
 Nothing here commits; the caller's transaction does (ARCHITECTURE 6, steps 5 to 8).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 from gateway.core.delivery import State
 from gateway.core.errors import ConflictError
@@ -14,7 +13,7 @@ from gateway.core.facts import Accepted, Facts, UsageAsk
 from gateway.core.judge import Brief, Rule, brief, due, judge
 from gateway.core.mail import Envelope, Submission
 from gateway.core.record import Receipt, Record, document
-from gateway.core.verdict import DEFER, HOLD, KEY_REUSED, PASS, Decision
+from gateway.core.verdict import DEFER, HOLD, KEY_REUSED, Decision
 from gateway.store import facts as fact_store
 from gateway.store import mail as mail_store
 from gateway.store import records
@@ -145,7 +144,11 @@ def _replay(prior: Record, mail: Submission) -> Result:
     if prior.fingerprint == mail.fingerprint:
         return Receipt(prior, replayed=True, warnings=_warnings(mail))
     return ConflictError(
-        KEY_REUSED.slug, KEY_REUSED.text, requestId=prior.id, nextAction=KEY_REUSED.next, idempotencyKey=mail.idempotency_key
+        KEY_REUSED.slug,
+        KEY_REUSED.text,
+        requestId=prior.id,
+        nextAction=KEY_REUSED.next,
+        idempotencyKey=mail.idempotency_key,
     )
 
 
@@ -162,5 +165,3 @@ def _equal(prior: Record, judged: Judged) -> bool:
 
 def _warnings(mail: Submission) -> tuple[str, ...]:
     return ("derived_key",) if mail.derived_key else ()
-
-

@@ -7,6 +7,7 @@ watcher's own boot-time, seen in looks that never lay far apart: a watcher that 
 import asyncio
 import contextlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.core.errors import StoreUnavailableError
@@ -97,12 +98,12 @@ class Keeper:
         return count
 
 
-def _nothing(_: Tx, wishes: list[None]) -> list[None]:
+def _nothing(_: Tx, wishes: Sequence[None]) -> Sequence[None]:
     """The beat itself is written by every group of a process that serves."""
     return wishes
 
 
-def _leave(tx: Tx, own: list[str]) -> list[None]:
+def _leave(tx: Tx, own: Sequence[str]) -> Sequence[None]:
     for epoch in own:
         if not epochs.tenants_of(tx, epoch):
             epochs.forget(tx, epoch)

@@ -9,6 +9,7 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 from gateway.core.delivery import Deferred, GivenBack, Outcome, Reply, Retry, Unknown
@@ -112,15 +113,17 @@ class Worker:
         task.add_done_callback(lambda t: self._under_way.pop(t, None))
 
     async def settle(self, claim: Claim, outcome: Outcome) -> None:
-        """Write what became of an attempt, again and again until the store takes it (a claim must not run out into a second try)."""
+        """Write what became of an attempt, again and again until the store takes it.
+
+        A claim must not run out into a second try of a mail whose reply we have read.
+        """
         report = Report(claim, outcome, self.retry, self.roll())
-        for pause in (*SETTLE_PAUSES, None):
+        for pause in chain(SETTLE_PAUSES, repeat(SETTLE_PAUSES[-1])):
             try:
                 await self.writer.do(Rank.SETTLE, (claim.tenant,), outbox.settle_all, report)
             except StoreUnavailableError as error:
                 log.warning("an outcome cannot be written now", extra={"delivery": claim.delivery, "cause": str(error)})
-                if pause is None or (self.stopping and pause > 1):
-                    log.error("an outcome is lost to the store", extra={"delivery": claim.delivery, "outcome": repr(outcome)})  # noqa: TRY400
+                if self.stopping and pause > 1:  # whoever takes up what we held will call it unknown
                     return
                 await asyncio.sleep(pause)
             else:

@@ -18,7 +18,7 @@ from gateway.store.dialect import Dialect, Row
 from gateway.store.schema import agents, api_keys, mailboxes, tenants
 from gateway.store.tx import Profile, Tx
 
-TENANT = sa.bindparam("tenant")
+TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 KEY_PREFIX = "gk_live_"
 PREFIX_LENGTH = len(KEY_PREFIX) + 8
 SCOPES = ("read", "send", "manage", "operator")
@@ -187,10 +187,11 @@ class Registered:
 
 def _upsert_agent(d: Dialect) -> sa.Executable:
     insert = d.upsert(agents)
-    return insert.on_conflict_do_update(
+    made: sa.Executable = insert.on_conflict_do_update(
         index_elements=[agents.c.tenant, agents.c.name],
         set_={n: insert.excluded[n] for n in ("role", "metadata", "heartbeat_us")},
     )
+    return made
 
 
 def _agent_by(_: Dialect) -> sa.Executable:

@@ -19,7 +19,7 @@ from gateway.store.facts import contact_rows, live_rows
 from gateway.store.schema import agents, contacts
 from gateway.store.tx import Tx
 
-TENANT = sa.bindparam("tenant")
+TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 US = 1_000_000
 
 
@@ -96,9 +96,10 @@ class Released:
 def _upsert(d: Dialect) -> sa.Executable:
     insert = d.upsert(contacts)
     names = ("lease_id", "owner", "token", "foreign_token", "intent", "address", "acquired_us", "expires_us")
-    return insert.on_conflict_do_update(
+    made: sa.Executable = insert.on_conflict_do_update(
         index_elements=[contacts.c.tenant, contacts.c.key], set_={n: insert.excluded[n] for n in names}
     )
+    return made
 
 
 def _extend(_: Dialect) -> sa.Executable:
@@ -178,11 +179,22 @@ def _name(_: Dialect) -> sa.Executable:
     return sa.select(agents.c.name).where(agents.c.tenant == TENANT, agents.c.id == sa.bindparam("agent"))
 
 
-def _lease(tx: Tx, wish: Acquire, lease_id: str, token: int, since: int, until: int, withdrew: tuple[str, ...]) -> Lease:
+def _lease(
+    tx: Tx, wish: Acquire, lease_id: str, token: int, since: int, until: int, withdrew: tuple[str, ...]
+) -> Lease:
     row = tx.row(_name, {"tenant": wish.tenant, "agent": wish.agent})
     name = row["name"] if row else ""
     return Lease(
-        lease_id, wish.contact, wish.address, wish.agent, name, token, wish.intent, from_us(since), from_us(until), withdrew
+        lease_id,
+        wish.contact,
+        wish.address,
+        wish.agent,
+        name,
+        token,
+        wish.intent,
+        from_us(since),
+        from_us(until),
+        withdrew,
     )
 
 
@@ -263,10 +275,11 @@ def living(tx: Tx, tenant: str) -> list[Lease]:
 
 def _stamp(d: Dialect) -> sa.Executable:
     insert = d.upsert(contacts)
-    return insert.on_conflict_do_update(
+    made: sa.Executable = insert.on_conflict_do_update(
         index_elements=[contacts.c.tenant, contacts.c.key],
         set_={"last_us": insert.excluded.last_us, "last_by": insert.excluded.last_by},
     )
+    return made
 
 
 def stamp(tx: Tx, tenant: str, contact: str, send: str) -> None:

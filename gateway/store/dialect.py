@@ -42,7 +42,7 @@ class Dialect(Protocol):
     def array(self, values: Iterable[str]) -> Any:  # noqa: ANN401
         """The value to pass for a list parameter."""
 
-    def upsert(self, table: sa.Table) -> Any:  # noqa: ANN401
+    def upsert(self, table: sa.Table) -> Any:  # noqa: ANN401  (each dialect has its own class)
         """Return an insert that knows on-conflict clauses."""
 
     def for_update(self, select: sa.Select[Any], of: sa.Table, *, skip_locked: bool = False) -> sa.Select[Any]:

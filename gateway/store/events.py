@@ -59,5 +59,6 @@ def of_send(tx: Tx, tenant: str, send_id: str) -> list[dict[str, Any]]:
     """All events of one send, oldest first: name, microseconds, contact, actor, data."""
     rows = tx.rows(_of_send, {"tenant": tenant, "send_id": send_id})
     return [
-        {k: row[k] for k in ("id", "name", "at_us", "contact", "actor")} | {"data": json.loads(row["data"])} for row in rows
+        {k: row[k] for k in ("id", "name", "at_us", "contact", "actor")} | {"data": json.loads(row["data"])}
+        for row in rows
     ]

@@ -38,7 +38,7 @@ from gateway.store.schema import agents, api_keys, contacts, counters, deliverie
 from gateway.store.tx import Tx
 
 Answered = dict[Ask[Any], Any]
-TENANT = sa.bindparam("tenant")
+TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 
 
 def load(tx: Tx, tenant: str, asks: Iterable[Ask[Any]]) -> Facts:
@@ -54,7 +54,9 @@ def load(tx: Tx, tenant: str, asks: Iterable[Ask[Any]]) -> Facts:
 
 def _key_rows(d: Dialect) -> sa.Executable:
     ids, value = d.each("ids")
-    return sa.select(api_keys).select_from(api_keys.join(ids, api_keys.c.id == value)).where(api_keys.c.tenant == TENANT)
+    return (
+        sa.select(api_keys).select_from(api_keys.join(ids, api_keys.c.id == value)).where(api_keys.c.tenant == TENANT)
+    )
 
 
 def load_keys(tx: Tx, tenant: str, asks: Sequence[KeyAsk]) -> Answered:

@@ -6,7 +6,6 @@ never go a second time (ARCHITECTURE 8). Scheduled and held mail meets suppressi
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -18,7 +17,7 @@ from gateway.store.dialect import Dialect, Row
 from gateway.store.schema import clock, deliveries, live
 from gateway.store.tx import Tx
 
-TENANT = sa.bindparam("tenant")
+TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 STOPPABLE = frozenset({State.QUEUED, State.CLAIMED})
 
 
@@ -34,7 +33,7 @@ def _live_of(d: Dialect) -> sa.Executable:
 
 
 def _live_in_domain(d: Dialect) -> sa.Executable:
-    name = sa.bindparam("domain")
+    name: sa.BindParameter[str] = sa.bindparam("domain")
     select = (
         sa.select(deliveries)
         .where(deliveries.c.tenant == TENANT, live)
@@ -168,5 +167,3 @@ def _set_gate(_: Dialect) -> sa.Executable:
 def pause_relay(tx: Tx, *, paused: bool) -> None:
     """Close or open the relay for the whole installation; no row of mail changes."""
     tx.run(_set_gate, {"closed": int(paused)})
-
-

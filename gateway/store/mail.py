@@ -22,7 +22,7 @@ from gateway.store.facts import slot, window
 from gateway.store.schema import contents, counters, decisions, deliveries, sends
 from gateway.store.tx import Tx
 
-TENANT = sa.bindparam("tenant")
+TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 DERIVED_LIFE_US = 24 * 3600 * 1_000_000
 
 
@@ -239,7 +239,9 @@ def _forget(tx: Tx, tenant: str, ids: Sequence[str]) -> None:
 
 def _repeat(_: Dialect) -> sa.Executable:
     return (
-        sa.update(sends).where(sends.c.tenant == TENANT, sends.c.id == sa.bindparam("id_")).values(repeats=sends.c.repeats + 1)
+        sa.update(sends)
+        .where(sends.c.tenant == TENANT, sends.c.id == sa.bindparam("id_"))
+        .values(repeats=sends.c.repeats + 1)
     )
 
 
@@ -250,9 +252,10 @@ def count_repeat(tx: Tx, tenant: str, request: str) -> None:
 
 def _add_units(d: Dialect) -> sa.Executable:
     insert = d.upsert(counters)
-    return insert.on_conflict_do_update(
+    made: sa.Executable = insert.on_conflict_do_update(
         index_elements=[counters.c.tenant, counters.c.slot], set_={"used": counters.c.used + insert.excluded.used}
     )
+    return made
 
 
 def _count(tx: Tx, tenant: str, mails: Sequence[Submission], counted: frozenset[tuple[str, str]]) -> None:

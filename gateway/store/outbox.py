@@ -18,7 +18,7 @@ from gateway.store.dialect import Dialect, Row
 from gateway.store.schema import attempts, clock, deliveries, due, sends
 from gateway.store.tx import Tx
 
-TENANT = sa.bindparam("tenant")
+TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 US = 1_000_000
 
 
@@ -47,7 +47,9 @@ class ClaimRequest:
 def _claimable(d: Dialect) -> sa.Executable:
     open_gate = sa.select(clock.c.id).where(clock.c.relay_paused == 0).exists()
     select = (
-        sa.select(deliveries.c.tenant, deliveries.c.id, deliveries.c.send_id, deliveries.c.claim_no, deliveries.c.address)
+        sa.select(
+            deliveries.c.tenant, deliveries.c.id, deliveries.c.send_id, deliveries.c.claim_no, deliveries.c.address
+        )
         .where(due, deliveries.c.state == sa.literal_column("'queued'"))
         .where(deliveries.c.due_us <= sa.bindparam("now"), deliveries.c.judged_us > sa.bindparam("fresh"), open_gate)
         .order_by(deliveries.c.due_us, deliveries.c.id)
@@ -155,7 +157,9 @@ def _permit(d: Dialect) -> sa.Executable:
         sa.update(deliveries)
         .where(deliveries.c.tenant == TENANT, deliveries.c.id.in_(sa.select(value)))
         .where(deliveries.c.state == sa.literal_column("'claimed'"))
-        .values(state=sa.literal_column("'permitted'"), permitted_us=sa.bindparam("now"), changed_us=sa.bindparam("now"))
+        .values(
+            state=sa.literal_column("'permitted'"), permitted_us=sa.bindparam("now"), changed_us=sa.bindparam("now")
+        )
     )
 
 

@@ -28,7 +28,7 @@ class Postgres:
         self.engine = sa.create_engine(
             url.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool
         )
-        self.compiler = PGDialect_psycopg()
+        self.compiler: sa.Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
     def connect(self, *, writer: bool) -> "psycopg.Connection[dict[str, Any]]":
         """Connect in autocommit; time-outs free a stuck judge, synchronous_commit keeps what was acknowledged."""

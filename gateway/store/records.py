@@ -13,7 +13,7 @@ from gateway.store.dialect import Dialect, Row
 from gateway.store.schema import contents, decisions, deliveries, sends
 from gateway.store.tx import Tx
 
-TENANT = sa.bindparam("tenant")
+TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 
 
 def _by_slot(d: Dialect) -> sa.Executable:
@@ -146,7 +146,11 @@ def decisions_of(tx: Tx, tenant: str, request: str) -> list[Row]:
 
 def _bodies(d: Dialect) -> sa.Executable:
     ids, value = d.each("ids")
-    return sa.select(contents).select_from(contents.join(ids, contents.c.send_id == value)).where(contents.c.tenant == TENANT)
+    return (
+        sa.select(contents)
+        .select_from(contents.join(ids, contents.c.send_id == value))
+        .where(contents.c.tenant == TENANT)
+    )
 
 
 def bodies(tx: Tx, tenant: str, ids: Iterable[str]) -> dict[str, bytes]:

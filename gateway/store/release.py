@@ -18,7 +18,7 @@ from gateway.store.dialect import Dialect, Row
 from gateway.store.schema import deliveries, sends
 from gateway.store.tx import Tx
 
-TENANT = sa.bindparam("tenant")
+TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,7 @@ def waiting(tx: Tx, tenant: str, request: str, states: Iterable[State], *, fresh
 
 
 def _submission(found: Record, rows: Sequence[Row], since: datetime | None, senders: tuple[str, ...]) -> Submission:
-    content = Content(
-        found.digest, found.size, found.message_id, senders, found.subject, found.in_reply_to
-    )
+    content = Content(found.digest, found.size, found.message_id, senders, found.subject, found.in_reply_to)
     return Submission(
         found.id,
         found.tenant,

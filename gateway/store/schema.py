@@ -4,29 +4,31 @@ Every primary key begins with the tenant, so that tables can be spread by tenant
 written once.
 """
 
+from typing import Any
+
 import sqlalchemy as sa
 
 Micros = sa.BigInteger
 metadata = sa.MetaData()
 
 
-def _column(name: str, kind: type[sa.types.TypeEngine[object]], **options: object) -> sa.Column[object]:
-    return sa.Column(name, kind, nullable=bool(options.pop("null", False)), **options)  # type: ignore[arg-type]
+def _column(name: str, kind: Any, **options: Any) -> sa.Column[Any]:  # noqa: ANN401  (a column type and its options)
+    return sa.Column(name, kind, nullable=bool(options.pop("null", False)), **options)
 
 
-def _text(name: str, **options: object) -> sa.Column[object]:
+def _text(name: str, **options: Any) -> sa.Column[Any]:
     return _column(name, sa.Text, **options)
 
 
-def _time(name: str, **options: object) -> sa.Column[object]:
+def _time(name: str, **options: Any) -> sa.Column[Any]:
     return _column(name, Micros, **options)
 
 
-def _number(name: str, **options: object) -> sa.Column[object]:
+def _number(name: str, **options: Any) -> sa.Column[Any]:
     return _column(name, sa.BigInteger, **options)
 
 
-def _key(*names: str) -> tuple[sa.Column[object], ...]:
+def _key(*names: str) -> tuple[sa.Column[Any], ...]:
     return tuple(sa.Column(name, sa.Text, primary_key=True) for name in names)
 
 
@@ -38,7 +40,9 @@ clock = sa.Table(
     _number("relay_paused"),
 )
 tenants = sa.Table("tenants", metadata, *_key("id"), _time("last_us"), _text("profile"), _time("created_us"))
-epochs = sa.Table("epochs", metadata, *_key("id"), _text("host"), _number("beat"), _number("group_no"), _time("seen_us"))
+epochs = sa.Table(
+    "epochs", metadata, *_key("id"), _text("host"), _number("beat"), _number("group_no"), _time("seen_us")
+)
 mailboxes = sa.Table(
     "mailboxes",
     metadata,

@@ -26,7 +26,7 @@ class Sqlite:
             raise ValueError(msg)
         self.path = url.database
         self.engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
-        self.compiler = SQLiteDialect_pysqlite(paramstyle="named")
+        self.compiler: sa.Dialect = SQLiteDialect_pysqlite(paramstyle="named")
 
     def connect(self, *, writer: bool) -> sqlite3.Connection:
         """Open the file in autocommit with WAL and FULL synchronisation (a power cut loses nothing acknowledged)."""

@@ -15,8 +15,16 @@ from gateway.store.facts import suppression_rows
 from gateway.store.schema import suppressions
 from gateway.store.tx import Tx
 
-TENANT = sa.bindparam("tenant")
-REASON_CODES = ("complaint", "hard_bounce", "manual_dnc", "legal_request", "role_account", "unsubscribe", "no_engagement")
+TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
+REASON_CODES = (
+    "complaint",
+    "hard_bounce",
+    "manual_dnc",
+    "legal_request",
+    "role_account",
+    "unsubscribe",
+    "no_engagement",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +59,11 @@ class Suppression:
 def _upsert(d: Dialect) -> sa.Executable:
     insert = d.upsert(suppressions)
     names = ("scope", "reason_code", "source", "created_by", "expires_us")
-    return insert.on_conflict_do_update(
+    made: sa.Executable = insert.on_conflict_do_update(
         index_elements=[suppressions.c.tenant, suppressions.c.subject, suppressions.c.campaign],
         set_={n: insert.excluded[n] for n in names},
     )
+    return made
 
 
 def _exact(_: Dialect) -> sa.Executable:

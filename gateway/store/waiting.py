@@ -16,11 +16,11 @@ from gateway.store.outbox import Claim, lost, settle_all
 from gateway.store.schema import deliveries, due, mailboxes, open_, taken
 from gateway.store.tx import Tx
 
-TENANT = sa.bindparam("tenant")
+TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 US = 1_000_000
 
 
-def _due(d: Dialect) -> sa.Executable:
+def _due(_: Dialect) -> sa.Executable:
     stale = sa.or_(
         deliveries.c.state == sa.literal_column("'scheduled'"),
         sa.and_(deliveries.c.state == sa.literal_column("'queued'"), deliveries.c.judged_us <= sa.bindparam("fresh")),
@@ -62,7 +62,7 @@ def recover(tx: Tx, dead: Sequence[str]) -> list[int]:
             forbid.move(tx, tenant, claimed, State.QUEUED, "")
         permitted = [_claim(r) for r in rows if r["state"] == State.PERMITTED]
         settle_all(tx, [lost(claim, "the process that relayed it has ended") for claim in permitted])
-        if not [r for r in tx.rows(_of_epoch, {"by": epoch})]:
+        if not tx.rows(_of_epoch, {"by": epoch}):
             epochs.forget(tx, epoch)
         counts.append(len(rows))
     return counts
@@ -72,7 +72,7 @@ def _claim(row: Row) -> Claim:
     return Claim(row["tenant"], row["id"], row["send_id"], row["claim_no"], row["address"], None, b"")
 
 
-def _open(d: Dialect) -> sa.Executable:
+def _open(_: Dialect) -> sa.Executable:
     box = sa.and_(mailboxes.c.tenant == deliveries.c.tenant, mailboxes.c.id == deliveries.c.mailbox)
     return (
         sa.select(deliveries, mailboxes.c.options)

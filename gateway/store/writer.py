@@ -66,7 +66,11 @@ class Writer:
         self.jobs = 0
 
     async def do(
-        self, rank: Rank, tenants: Sequence[str], work: Callable[[Tx, Sequence[A]], Sequence[R | Exception]], argument: A
+        self,
+        rank: Rank,
+        tenants: Sequence[str],
+        work: Callable[[Tx, Sequence[A]], Sequence[R] | Sequence[R | Exception]],
+        argument: A,
     ) -> R:
         """Run `work` for `argument` in the next group and return its result once that is committed.
 
@@ -103,7 +107,9 @@ class Writer:
 
     def _take(self) -> list[Job]:
         """Everyone who waits, but at most MAX_DECISIONS decisions; permits and settles are never left behind."""
-        batch, rest, decisions = [], deque[Job](), 0
+        batch: list[Job] = []
+        rest: deque[Job] = deque()
+        decisions = 0
         for job in self._waiting:
             decisions += job.rank is Rank.DECIDE
             (rest if job.rank is Rank.DECIDE and decisions > MAX_DECISIONS else batch).append(job)

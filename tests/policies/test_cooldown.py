@@ -112,7 +112,9 @@ def test_at_release_a_flight_before_its_own_holds_it_whatever_its_own_stamp_says
     assert finding.extra["reserved"] is True
 
 
-@pytest.mark.parametrize(("since", "count"), [(None, 1), (ago(seconds=5), 1), (ago(seconds=10), 0), (ago(seconds=20), 0)])
+@pytest.mark.parametrize(
+    ("since", "count"), [(None, 1), (ago(seconds=5), 1), (ago(seconds=10), 0), (ago(seconds=20), 0)]
+)
 def test_at_release_only_flights_before_its_own_count(since: datetime | None, count: int) -> None:
     mail = a_mail(moment=RELEASE, since=since)
 

@@ -144,7 +144,7 @@ def test_another_agents_token_does_not_open_its_contact() -> None:
 
 
 def test_a_token_counts_for_the_contact_that_it_was_given_for() -> None:
-    mail = a_mail(tokens={"sam@example.com": 1})
+    mail = a_mail(tokens={"other@example.com": 1})
 
     assert reasons(mail, {LEASE: held_by("agent-a")}) == []
 
@@ -263,7 +263,11 @@ def test_an_old_flight_past_its_permit_is_expected_to_end_soon() -> None:
 
 
 def test_one_of_several_flights_is_named() -> None:
-    flights = (a_flight("agent-a", request="r-1"), a_flight("agent-b", request="r-2"), a_flight("agent-c", request="r-3"))
+    flights = (
+        a_flight("agent-a", request="r-1"),
+        a_flight("agent-b", request="r-2"),
+        a_flight("agent-c", request="r-3"),
+    )
 
     holder = sole(a_mail(), {FLIGHTS: flights}).extra["leaseHolder"]
 

@@ -108,6 +108,11 @@ def test_one_file_one_test_one_scenario_file_and_one_line(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stdout + done.stderr
     again = [*command[:-1], "tests/test_scenarios.py", "--collect-only"]
     listed = subprocess.run(
-        again, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False
+        again,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert "sunday: on Sunday" in listed.stdout

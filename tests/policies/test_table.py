@@ -45,7 +45,10 @@ def test_recipient_identity_and_suppression_are_always_enforced() -> None:
 def test_only_lease_and_cooldown_give_way_to_an_operators_word() -> None:
     mail = a_mail(override="the customer is on the phone")
 
-    assert {rule.name for rule in rules() if rule.concerns(a_mail()) and not rule.concerns(mail)} == {"lease", "cooldown"}
+    assert {rule.name for rule in rules() if rule.concerns(a_mail()) and not rule.concerns(mail)} == {
+        "lease",
+        "cooldown",
+    }
 
 
 @ROWS

@@ -9,7 +9,7 @@ branch_labels = None
 depends_on = None
 
 
-def upgrade() -> None:  # noqa: PLR0915  (a schema is a long list)
+def upgrade() -> None:
     """Make all tables and the clock's only row."""
     op.create_table(
         "agents",
