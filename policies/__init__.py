@@ -117,8 +117,9 @@ def _applies_to(where: str, value: object) -> frozenset[str]:
 
 def _words(where: str, value: object) -> tuple[str, ...]:
     if isinstance(value, list | tuple | set | frozenset):
-        words = tuple(word for word in cast("Iterable[object]", value) if isinstance(word, str) and word)
-        if len(words) == len(value):
+        given = list(cast("Iterable[object]", value))
+        words = tuple(word for word in given if isinstance(word, str) and word)
+        if len(words) == len(given):
             return words
     raise ValueError(f"{where}: must be a list of texts, not {value!r}")
 

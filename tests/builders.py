@@ -1,7 +1,7 @@
 """Mails, addresses and facts with good defaults: a test names only what it is about.
 
-The usual mail: agent-a sends from mailbox-1 (agent@example.com) to pat@example.com, and nothing stands in its way. It is
-Wednesday, 4 March 2026, 12:00 UTC.
+The usual mail: agent-a sends from mailbox-1 (agent@example.com) to pat@example.com, and nothing stands in its way. It
+is Wednesday, 4 March 2026, 12:00 UTC.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,8 @@ PAT = "pat@example.com"
 OWN = "agent@example.com"
 OWN_MAILBOX = MailboxAnswer("active", OWN)
 
-Given = Mapping[Ask[Any], Any]
+Given = Mapping[Any, Any]
+"""Answers by ask."""
 
 
 def ago(**time: float) -> datetime:
@@ -54,7 +55,7 @@ def an_address(text: str = PAT) -> Address:
     return parse(text, display=True)
 
 
-def a_content(**changes: Any) -> Content:  # noqa: ANN401
+def a_content(**changes: Any) -> Content:
     """A short message in order, from the mailbox's own address."""
     usual: dict[str, Any] = {"digest": "digest-1", "size": 2000, "message_id": "m-1@example.com", "header_from": (OWN,)}
     return Content(**{**usual, **changes})
@@ -66,7 +67,7 @@ def a_mail(
     cc: Iterable[str] = (),
     bcc: Iterable[str] = (),
     internal: Iterable[str] = (),
-    **changes: Any,  # noqa: ANN401
+    **changes: Any,
 ) -> Submission:
     """The usual mail with changes to its fields; those named in `internal` too are the tenant's own people."""
     own = {an_address(text).key for text in internal}
@@ -110,7 +111,7 @@ def answers(given: Given | None = None, asked: Iterable[Ask[Any]] = (), now: dat
 
 
 def found(policy: Policy, mail: Submission, given: Given | None = None, now: datetime = NOW) -> tuple[Finding, ...]:
-    """What a policy finds, asked as the judge asks it; a fact that was given but not asked for is an error of the test."""
+    """What a policy finds, asked as the judge asks it; a fact that is given must be one that it asks for."""
     rules = [Rule("tried", policy)]
     case = brief(mail, rules)
     assert set(given or {}) <= case.questions, "the policy did not ask for a given fact"

@@ -1,7 +1,7 @@
 """The words in which scenario files speak: sentences that become facts, times in words, mails, findings.
 
-A sentence is one of `PHRASES`; whatever is not said is as usual (tests/builders). A fact of a new kind gets its sentence
-here.
+A sentence is one of `PHRASES`; whatever is not said is as usual (tests/builders). A fact of a new kind gets its
+sentence here.
 """
 
 import re
@@ -93,7 +93,8 @@ def facts_from(sentences: list[str], questions: set[Ask[Any]], now: datetime) ->
 def mail_from(table: Mapping[str, Any], now: datetime) -> Submission:
     """The usual mail with what a scenario says of it."""
     words = dict(table)
-    traits = {name: tuple(v) if isinstance(v, list) else v for name, v in words.pop("form", {}).items()}
+    form = words.pop("form", {})
+    traits: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in form.items()}
     content = a_content(
         header_from=tuple(words.pop("from", [OWN])),
         size=words.pop("size", 2000),
@@ -145,7 +146,7 @@ def _key(words: re.Match[str]) -> str:
     return an_address(words["who"]).key
 
 
-# --- the sentences ------------------------------------------------------------------------------------------------------
+# --- the sentences ----------------------------------------------------------------------------------------------------
 
 
 @phrase(r"the key is revoked")
@@ -232,9 +233,10 @@ def _(words: re.Match[str], now: datetime) -> Change:
     return lambda ask, old: (*old, unknown) if ask == UnknownsAsk(contact) else old
 
 
-@phrase(
-    rf"the (?P<scope>agent|mailbox|tenant) (?P<id>\S+) has used (?P<used>\d+) of this (?P<window>\w+), which ends in {TIME}"
-)
+WINDOW = rf"this (?P<window>hour|day|month), which ends in {TIME}"
+
+
+@phrase(rf"the (?P<scope>agent|mailbox|tenant) (?P<id>\S+) has used (?P<used>\d+) of {WINDOW}")
 def _(words: re.Match[str], now: datetime) -> Change:
     usage = UsageAnswer(int(words["used"]), now + span(words["time"]))
     return _to(UsageAsk(words["scope"], words["id"], words["window"]), usage)

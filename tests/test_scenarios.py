@@ -1,7 +1,7 @@
 """Golden scenarios: each file of `fixtures/scenarios` drives the real table of policies through the judge.
 
-A scenario says what is given (in the words of scenario_words), which mail comes, and what the file's policy finds: a list
-of findings, `pass`, or `not asked`.
+A scenario says what is given (in the words of scenario_words), which mail comes, and what the file's policy finds: a
+list of findings, `pass`, or `not asked`.
 """
 
 import tomllib

@@ -4,7 +4,7 @@ Which asks there are is the business of `facts`; the store answers them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, cast
@@ -55,37 +55,37 @@ class Facts:
     def __init__(self, now: datetime, answers: Mapping[Ask[Any], Any]) -> None:
         """Keep the store's time and the answers, indexed by subject."""
         self.now = now
-        self._answers = dict(answers)
+        self.answers = dict(answers)
         self._by_subject: defaultdict[str, list[Ask[Any]]] = defaultdict(list)
-        for ask in self._answers:
+        for ask in self.answers:
             self._by_subject[ask.subject].append(ask)
 
     def __getitem__(self, ask: Ask[A]) -> A:
         """Return the answer to `ask`; raises UnaskedFactError where nobody asked."""
         try:
-            return cast("A", self._answers[ask])
+            return cast("A", self.answers[ask])
         except KeyError:
             raise UnaskedFactError(type(ask).__name__) from None
 
     def __iter__(self) -> Iterator[Ask[Any]]:
         """Go over all asks that were answered."""
-        return iter(self._answers)
+        return iter(self.answers)
 
     def advance(self, accepted: Accepted) -> None:
         """Change the answers as if `accepted` had been committed and they were loaded again (law 1)."""
         mail = accepted.mail
         for subject in {*mail.keys, mail.actor, mail.mailbox, mail.tenant}:
             for ask in self._by_subject.get(subject, ()):
-                self._answers[ask] = ask.after(self._answers[ask], accepted)
+                self.answers[ask] = ask.after(self.answers[ask], accepted)
 
 
 class View:
     """Facts as one policy may see them: only what it asked for itself."""
 
-    def __init__(self, facts: Facts, asked: Iterable[Ask[Any]]) -> None:
+    def __init__(self, facts: Facts, asked: frozenset[Ask[Any]]) -> None:
         """Limit `facts` to `asked`."""
         self._facts = facts
-        self._asked = frozenset(asked)
+        self._asked = asked
 
     @property
     def now(self) -> datetime:
@@ -96,4 +96,4 @@ class View:
         """Return the answer; raises UnaskedFactError where this policy did not ask."""
         if ask not in self._asked:
             raise UnaskedFactError(type(ask).__name__)
-        return self._facts[ask]
+        return cast("A", self._facts.answers[ask])

@@ -1,8 +1,8 @@
 """The complete list of what a policy may know: each question (ask) with the shape of its answer (fact).
 
-An ask is frozen, names its `subject` (what it is about) and knows how its answer changes when a mail of the same batch is
-accepted (`after`), so that a batch is judged as if its mails had come one by one. The store has one loader per ask and
-answers all asks of a kind in one statement. Reading an ask that nobody made raises.
+An ask is frozen, names its `subject` (what it is about) and knows how its answer changes when a mail of the same batch
+is accepted (`after`), so that a batch is judged as if its mails had come one by one. The store has one loader per ask
+and answers all asks of a kind in one statement. Reading an ask that nobody made raises.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class KeyAnswer:
-    """An API key under the lock: whether it lives, what it may send as and whether transactional mail was given to it."""
+    """An API key under the lock: whether it lives, what it may send as, and whether transactional mail was given to it.
+
+    `mailboxes` are those that it is for; `None`: all of the tenant.
+    """
 
     live: bool
     transactional: bool = False

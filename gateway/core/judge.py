@@ -62,9 +62,9 @@ class Brief:
     broken: frozenset[str]
 
     @property
-    def questions(self) -> set[Ask[Any]]:
+    def questions(self) -> frozenset[Ask[Any]]:
         """All asks of all rules."""
-        return {ask for asks in self.asks.values() for ask in asks}
+        return frozenset[Ask[Any]]().union(*self.asks.values())  # a union of sets hashes nothing again
 
 
 def brief(mail: Submission, rules: Sequence[Rule]) -> Brief:
@@ -93,16 +93,16 @@ def judge(case: Brief, rules: Sequence[Rule], facts: Facts, approved: frozenset[
 
 
 def _ask_one(rule: Rule, case: Brief, facts: Facts) -> list[Finding]:
-    observed = rule.mode is Mode.OBSERVE
-    failed = [POLICY_ERROR.about(policy=rule.name).by(rule.name, observed=observed)]
     if rule.name in case.broken:
-        return failed
-    try:
-        found = list(rule.policy.judge(case.mail, View(facts, case.asks[rule.name])))
-        return [f.by(rule.name, observed=observed) for f in found]
-    except Exception:
-        log.exception("policy failed", extra={"policy": rule.name, "request": case.mail.id})
-        return failed
+        found = [POLICY_ERROR.about(policy=rule.name)]
+    else:
+        try:
+            found = list(rule.policy.judge(case.mail, View(facts, case.asks[rule.name])))
+        except Exception:
+            log.exception("policy failed", extra={"policy": rule.name, "request": case.mail.id})
+            found = [POLICY_ERROR.about(policy=rule.name)]
+    observed = rule.mode is Mode.OBSERVE
+    return [f.by(rule.name, observed=observed) for f in found]
 
 
 def due(mail: Submission, decision: Decision, facts: Facts) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from gateway.core.address import Address
 from gateway.core.mime import Traits
@@ -73,7 +74,7 @@ class Content:
     traits: Traits = field(default_factory=Traits)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: every policy asks for keys and contacts, which are made once
 class Submission:
     """One logical send as a door hands it in, or as it waits to be released.
 
@@ -107,12 +108,12 @@ class Submission:
         """Who acts: the agent, or the key where no agent is bound; flights of one actor do not close his contact to him."""
         return self.agent or f"key:{self.key_id}"
 
-    @property
+    @cached_property
     def keys(self) -> tuple[str, ...]:
         """The keys of all recipients, in envelope order."""
         return tuple(r.address.key for r in self.envelope.recipients)
 
-    @property
+    @cached_property
     def contacts(self) -> tuple[str, ...]:
         """The keys of those whom leases, flights and cooldowns bind: all but the tenant's own."""
         return tuple(r.address.key for r in self.envelope.recipients if not r.internal)

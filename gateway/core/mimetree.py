@@ -40,7 +40,7 @@ class Part:
 
 
 def tree(data: bytes) -> Part:
-    """All parts of a message whose line ends are CRLF; raises `MimeError` beyond the limits, for malformed headers too."""
+    """All parts of a message whose line ends are CRLF; raises `MimeError` beyond the limits and for malformed lines."""
     return _Walk(data).part(0, len(data), 0, strict=True)
 
 

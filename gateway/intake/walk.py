@@ -6,10 +6,11 @@ Nothing here commits; the caller's transaction does (ARCHITECTURE 6, steps 5 to 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 from gateway.core.delivery import State
 from gateway.core.errors import ConflictError
-from gateway.core.facts import Accepted, Facts, UsageAsk
+from gateway.core.facts import Accepted, Ask, Facts, UsageAsk
 from gateway.core.judge import Brief, Rule, brief, due, judge
 from gateway.core.mail import Envelope, Submission
 from gateway.core.record import Receipt, Record, document
@@ -61,7 +62,7 @@ class _Walk:
         tickets = [self._placed(t) for t in tickets]
         self._look_up(tickets)
         cases = {i: brief(t.mail, self.rules) for i, t in enumerate(tickets) if not self._settled(t.mail)}
-        asks = {ask for case in cases.values() for ask in case.questions}
+        asks = frozenset[Ask[Any]]().union(*(case.questions for case in cases.values()))
         facts = fact_store.load(self.tx, self.tenant, asks)
         results = [self._one(t, cases.get(i), facts) for i, t in enumerate(tickets)]
         if self.write and self.pairs:

@@ -36,8 +36,8 @@ class Dialect(Protocol):
     def micros(self) -> sa.ColumnElement[int]:
         """The expression for the database's clock, in microseconds, not frozen at the transaction's start."""
 
-    def each(self, name: str) -> tuple[sa.FromClause, sa.ColumnElement[str]]:
-        """A list parameter as a table to join, and its only column."""
+    def within(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
+        """Whether the column's value is one of a list parameter's, in the form that uses the column's index."""
 
     def array(self, values: Iterable[str]) -> Any:  # noqa: ANN401
         """The value to pass for a list parameter."""

@@ -48,7 +48,7 @@ def append(tx: Tx, happened: Sequence[Event]) -> None:
             "send_id": event.send_id,
             "contact": event.contact,
             "actor": event.actor,
-            "data": json.dumps(event.data),
+            "data": json.dumps(event.data) if event.data else "{}",
         }
         for n, event in enumerate(happened)
     ]

@@ -53,10 +53,7 @@ def load(tx: Tx, tenant: str, asks: Iterable[Ask[Any]]) -> Facts:
 
 
 def _key_rows(d: Dialect) -> sa.Executable:
-    ids, value = d.each("ids")
-    return (
-        sa.select(api_keys).select_from(api_keys.join(ids, api_keys.c.id == value)).where(api_keys.c.tenant == TENANT)
-    )
+    return sa.select(api_keys).where(api_keys.c.tenant == TENANT, d.within(api_keys.c.id, "ids"))
 
 
 def load_keys(tx: Tx, tenant: str, asks: Sequence[KeyAsk]) -> Answered:
@@ -74,9 +71,7 @@ def load_keys(tx: Tx, tenant: str, asks: Sequence[KeyAsk]) -> Answered:
 
 
 def _mailbox_rows(d: Dialect) -> sa.Executable:
-    ids, value = d.each("ids")
-    join = mailboxes.join(ids, mailboxes.c.id == value)
-    return sa.select(mailboxes).select_from(join).where(mailboxes.c.tenant == TENANT)
+    return sa.select(mailboxes).where(mailboxes.c.tenant == TENANT, d.within(mailboxes.c.id, "ids"))
 
 
 def load_mailboxes(tx: Tx, tenant: str, asks: Sequence[MailboxAsk]) -> Answered:
@@ -96,8 +91,7 @@ def load_mailboxes(tx: Tx, tenant: str, asks: Sequence[MailboxAsk]) -> Answered:
 
 
 def _agent_rows(d: Dialect) -> sa.Executable:
-    ids, value = d.each("ids")
-    return sa.select(agents.c.id).select_from(agents.join(ids, agents.c.id == value)).where(agents.c.tenant == TENANT)
+    return sa.select(agents.c.id).where(agents.c.tenant == TENANT, d.within(agents.c.id, "ids"))
 
 
 def load_agents(tx: Tx, tenant: str, asks: Sequence[AgentAsk]) -> Answered:
@@ -109,10 +103,12 @@ def load_agents(tx: Tx, tenant: str, asks: Sequence[AgentAsk]) -> Answered:
 
 def contact_rows(d: Dialect) -> sa.Executable:
     """Contact rows by key, with the owner's name."""
-    keys, value = d.each("keys")
     owner = sa.and_(agents.c.tenant == contacts.c.tenant, agents.c.id == contacts.c.owner)
-    join = contacts.join(keys, contacts.c.key == value).outerjoin(agents, owner)
-    return sa.select(contacts, agents.c.name.label("owner_name")).select_from(join).where(contacts.c.tenant == TENANT)
+    return (
+        sa.select(contacts, agents.c.name.label("owner_name"))
+        .select_from(contacts.outerjoin(agents, owner))
+        .where(contacts.c.tenant == TENANT, d.within(contacts.c.key, "keys"))
+    )
 
 
 def load_leases(tx: Tx, tenant: str, asks: Sequence[LeaseAsk]) -> Answered:
@@ -141,13 +137,12 @@ def load_last_contacts(tx: Tx, tenant: str, asks: Sequence[LastContactAsk]) -> A
 
 def live_rows(d: Dialect) -> sa.Executable:
     """Live deliveries (in flight, or unknown) by contact, oldest first, with the acting agent's name."""
-    keys, value = d.each("keys")
     actor = sa.and_(agents.c.tenant == deliveries.c.tenant, agents.c.id == deliveries.c.actor)
     columns = [deliveries.c[c] for c in ("id", "send_id", "contact", "actor", "state", "since_us", "kind", "digest")]
     return (
         sa.select(*columns, deliveries.c.internal, deliveries.c.created_us, agents.c.name.label("actor_name"))
-        .select_from(deliveries.join(keys, deliveries.c.contact == value).outerjoin(agents, actor))
-        .where(deliveries.c.tenant == TENANT, live)
+        .select_from(deliveries.outerjoin(agents, actor))
+        .where(deliveries.c.tenant == TENANT, d.within(deliveries.c.contact, "keys"), live)
         .order_by(deliveries.c.since_us, deliveries.c.send_id)
     )
 
@@ -176,12 +171,11 @@ def load_unknowns(tx: Tx, tenant: str, asks: Sequence[UnknownsAsk]) -> Answered:
 
 def suppression_rows(d: Dialect) -> sa.Executable:
     """Suppressions by person key or domain that have not run out."""
-    subjects, value = d.each("subjects")
     return (
         sa.select(suppressions)
-        .select_from(suppressions.join(subjects, suppressions.c.subject == value))
         .where(
             suppressions.c.tenant == TENANT,
+            d.within(suppressions.c.subject, "subjects"),
             sa.or_(suppressions.c.expires_us.is_(None), suppressions.c.expires_us > sa.bindparam("now")),
         )
         .order_by(suppressions.c.created_us, suppressions.c.id)
@@ -234,9 +228,8 @@ def slot(scope: str, who: str, name: str, start: datetime) -> str:
 
 
 def _counter_rows(d: Dialect) -> sa.Executable:
-    slots, value = d.each("slots")
-    join = counters.join(slots, counters.c.slot == value)
-    return sa.select(counters.c.slot, counters.c.used).select_from(join).where(counters.c.tenant == TENANT)
+    wanted = d.within(counters.c.slot, "slots")
+    return sa.select(counters.c.slot, counters.c.used).where(counters.c.tenant == TENANT, wanted)
 
 
 def load_usage(tx: Tx, tenant: str, asks: Sequence[UsageAsk]) -> Answered:

@@ -22,11 +22,9 @@ STOPPABLE = frozenset({State.QUEUED, State.CLAIMED})
 
 
 def _live_of(d: Dialect) -> sa.Executable:
-    keys, value = d.each("keys")
     select = (
         sa.select(deliveries)
-        .select_from(deliveries.join(keys, deliveries.c.contact == value))
-        .where(deliveries.c.tenant == TENANT, live)
+        .where(deliveries.c.tenant == TENANT, d.within(deliveries.c.contact, "keys"), live)
         .order_by(deliveries.c.id)
     )
     return d.for_update(select, deliveries)

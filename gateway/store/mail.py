@@ -139,7 +139,7 @@ def _send_row(judged: Judged, record: Record) -> dict[str, Any]:
         "kind": record.kind,
         "campaign": record.campaign,
         "thread": record.thread,
-        "tokens": json.dumps(record.tokens),
+        "tokens": json.dumps(record.tokens) if record.tokens else "{}",
         "reverse_path": record.reverse_path,
         "header_from": json.dumps(mail.content.header_from),
         "subject": record.subject,
@@ -150,7 +150,7 @@ def _send_row(judged: Judged, record: Record) -> dict[str, Any]:
         "door": record.door,
         "send_reason": record.send_reason,
         "override": mail.override,
-        "approved": json.dumps(sorted(record.approved)),
+        "approved": json.dumps(sorted(record.approved)) if record.approved else "[]",
         "created_us": to_us(record.created_at),
         "decided_us": now,
         "decision_no": record.decision_no,
@@ -221,13 +221,11 @@ def decision_row(record: Record, moment: str) -> dict[str, Any]:
 
 
 def _delete_deliveries(d: Dialect) -> sa.Executable:
-    _, value = d.each("ids")
-    return sa.delete(deliveries).where(deliveries.c.tenant == TENANT, deliveries.c.send_id.in_(sa.select(value)))
+    return sa.delete(deliveries).where(deliveries.c.tenant == TENANT, d.within(deliveries.c.send_id, "ids"))
 
 
 def _delete_sends(d: Dialect) -> sa.Executable:
-    _, value = d.each("ids")
-    return sa.delete(sends).where(sends.c.tenant == TENANT, sends.c.id.in_(sa.select(value)))
+    return sa.delete(sends).where(sends.c.tenant == TENANT, d.within(sends.c.id, "ids"))
 
 
 def _forget(tx: Tx, tenant: str, ids: Sequence[str]) -> None:

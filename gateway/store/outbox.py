@@ -91,9 +91,7 @@ def _insert_attempt(_: Dialect) -> sa.Executable:
 
 
 def _paths(d: Dialect) -> sa.Executable:
-    ids, value = d.each("ids")
-    join = sends.join(ids, sends.c.id == value)
-    return sa.select(sends.c.id, sends.c.reverse_path).select_from(join).where(sends.c.tenant == TENANT)
+    return sa.select(sends.c.id, sends.c.reverse_path).where(sends.c.tenant == TENANT, d.within(sends.c.id, "ids"))
 
 
 def claim(tx: Tx, requests: Sequence[ClaimRequest]) -> list[list[Claim]]:
@@ -141,21 +139,18 @@ def _attempt_row(row: Row, epoch: str, now: int) -> dict[str, Any]:
 
 def rows_of(d: Dialect) -> sa.Executable:
     """Deliveries by id, locked in id order."""
-    ids, value = d.each("ids")
     select = (
         sa.select(deliveries)
-        .select_from(deliveries.join(ids, deliveries.c.id == value))
-        .where(deliveries.c.tenant == TENANT)
+        .where(deliveries.c.tenant == TENANT, d.within(deliveries.c.id, "ids"))
         .order_by(deliveries.c.id)
     )
     return d.for_update(select, deliveries)
 
 
 def _permit(d: Dialect) -> sa.Executable:
-    _, value = d.each("ids")
     return (
         sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.id.in_(sa.select(value)))
+        .where(deliveries.c.tenant == TENANT, d.within(deliveries.c.id, "ids"))
         .where(deliveries.c.state == sa.literal_column("'claimed'"))
         .values(
             state=sa.literal_column("'permitted'"), permitted_us=sa.bindparam("now"), changed_us=sa.bindparam("now")

@@ -17,11 +17,8 @@ TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 
 
 def _by_slot(d: Dialect) -> sa.Executable:
-    keys, value = d.each("keys")
-    return (
-        sa.select(sends.c.id, sends.c.mailbox, sends.c.idem_slot, sends.c.idem_until_us)
-        .select_from(sends.join(keys, sends.c.idem_slot == value))
-        .where(sends.c.tenant == TENANT, sends.c.mailbox == sa.bindparam("mailbox"))
+    return sa.select(sends.c.id, sends.c.mailbox, sends.c.idem_slot, sends.c.idem_until_us).where(
+        sends.c.tenant == TENANT, sends.c.mailbox == sa.bindparam("mailbox"), d.within(sends.c.idem_slot, "keys")
     )
 
 
@@ -44,22 +41,22 @@ def by_idempotency(tx: Tx, tenant: str, mailbox: str, keys: Iterable[str], *, ex
 
 
 def _send_rows(d: Dialect) -> sa.Executable:
-    ids, value = d.each("ids")
     last = sa.and_(
         decisions.c.tenant == sends.c.tenant,
         decisions.c.send_id == sends.c.id,
         decisions.c.no == sends.c.decision_no,
     )
-    join = sends.join(ids, sends.c.id == value).join(decisions, last)
-    return sa.select(sends, decisions.c.document).select_from(join).where(sends.c.tenant == TENANT)
+    return (
+        sa.select(sends, decisions.c.document)
+        .select_from(sends.join(decisions, last))
+        .where(sends.c.tenant == TENANT, d.within(sends.c.id, "ids"))
+    )
 
 
 def _delivery_of(d: Dialect) -> sa.Executable:
-    ids, value = d.each("ids")
     return (
         sa.select(deliveries)
-        .select_from(deliveries.join(ids, deliveries.c.send_id == value))
-        .where(deliveries.c.tenant == TENANT)
+        .where(deliveries.c.tenant == TENANT, d.within(deliveries.c.send_id, "ids"))
         .order_by(deliveries.c.send_id, deliveries.c.id)
     )
 
@@ -145,12 +142,7 @@ def decisions_of(tx: Tx, tenant: str, request: str) -> list[Row]:
 
 
 def _bodies(d: Dialect) -> sa.Executable:
-    ids, value = d.each("ids")
-    return (
-        sa.select(contents)
-        .select_from(contents.join(ids, contents.c.send_id == value))
-        .where(contents.c.tenant == TENANT)
-    )
+    return sa.select(contents).where(contents.c.tenant == TENANT, d.within(contents.c.send_id, "ids"))
 
 
 def bodies(tx: Tx, tenant: str, ids: Iterable[str]) -> dict[str, bytes]:

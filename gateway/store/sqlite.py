@@ -57,10 +57,9 @@ class Sqlite:
         """Microseconds from julianday: SQLite before 3.42 has no unixepoch('subsec')."""
         return sa.literal_column("CAST((julianday('now') - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000")
 
-    def each(self, name: str) -> tuple[sa.FromClause, sa.ColumnElement[str]]:
-        """A JSON array as a table."""
-        table = sa.func.json_each(sa.bindparam(name)).table_valued("value")
-        return table, table.c.value
+    def within(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
+        """A JSON array as a sub-select; joined as a table it became the inner loop of a scan of 10^6 rows."""
+        return column.in_(sa.select(sa.func.json_each(sa.bindparam(name)).table_valued("value").c.value))
 
     def array(self, values: Iterable[str]) -> str:
         """A list parameter is JSON text."""

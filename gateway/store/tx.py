@@ -63,10 +63,10 @@ class Profile:
 
 def read_clock(d: Dialect) -> sa.Executable:
     """The database's clock with its offset (a seam for tests), the tenants' last times and profiles."""
-    ids, value = d.each("ids")
-    return sa.select(
-        tenants.c.id, tenants.c.last_us, tenants.c.profile, (d.micros() + clock.c.offset_us).label("now_us")
-    ).select_from(clock.join(ids, sa.true()).join(tenants, tenants.c.id == value))
+    now = (d.micros() + clock.c.offset_us).label("now_us")
+    join = tenants.join(clock, sa.true())
+    columns = (tenants.c.id, tenants.c.last_us, tenants.c.profile)
+    return sa.select(*columns, now).select_from(join).where(d.within(tenants.c.id, "ids"))
 
 
 def read_plain_clock(d: Dialect) -> sa.Executable:

@@ -112,6 +112,7 @@ def test_a_domain_outside_ascii_alone_needs_no_smtputf8() -> None:
         "\u0301pat@example.com",
         "pat\u200bb@example.com",
         "=?utf-8?q?=0D=0A?=@example.com",
+        "=?utf-8?q?p?=@example.com",
     ],
 )
 def test_what_is_no_plain_address_is_refused_never_repaired(text: str) -> None:

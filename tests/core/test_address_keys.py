@@ -96,3 +96,4 @@ def test_every_single_letter_has_a_stable_key() -> None:
     unstable = [key for key in keys if rules.key(*key.rsplit("@", 1)) != key]
 
     assert unstable == []
+    assert [key for key in keys if not unicodedata.is_normalized("NFC", key)] == []

@@ -43,7 +43,7 @@ def a_flight(request: str = "r-1", since: datetime = NOW) -> Flight:
     return Flight(request, "agent-b", "Agent B", since, permitted=False, kind=Kind.OUTREACH)
 
 
-# --- asks ---------------------------------------------------------------------------------------------------------------
+# --- asks -------------------------------------------------------------------------------------------------------------
 
 ASKS: list[tuple[Ask[Any], str]] = [
     (KeyAsk("key-1"), "key-1"),
@@ -87,7 +87,7 @@ def test_accepted_mail_changes_only_flights_and_usage(ask: Ask[Any]) -> None:
     assert ask.after(answer, accepted(a_mail())) is answer
 
 
-# --- flights ------------------------------------------------------------------------------------------------------------
+# --- flights ----------------------------------------------------------------------------------------------------------
 
 
 def test_accepted_mail_is_in_flight_at_once() -> None:
@@ -149,7 +149,7 @@ def test_a_mail_does_not_mind_itself(since: datetime | None) -> None:
     assert not a_flight("r-own", ago(minutes=5)).precedes(a_mail(since=since))
 
 
-# --- leases -------------------------------------------------------------------------------------------------------------
+# --- leases -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_contact_is_taken_when_another_agent_acquires_it_later(
     assert lease.taken_since(agent, token) is taken
 
 
-# --- usage --------------------------------------------------------------------------------------------------------------
+# --- usage ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_each_recipient_of_an_accepted_mail_is_a_unit_whether_it_waits_or_not(
     assert after == UsageAnswer(used, hence(hours=1))
 
 
-# --- facts and views ----------------------------------------------------------------------------------------------------
+# --- facts and views --------------------------------------------------------------------------------------------------
 
 
 def test_facts_answer_what_was_asked_and_nothing_else() -> None:

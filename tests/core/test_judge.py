@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import Any, ClassVar
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, cast
 
 import pytest
 from hypothesis import given
@@ -66,7 +66,7 @@ def decided(mail: Submission, *table: Rule, approved: frozenset[str] = frozenset
     return judge(case, table, answers(asked=case.questions), approved)
 
 
-# --- rules --------------------------------------------------------------------------------------------------------------
+# --- rules ------------------------------------------------------------------------------------------------------------
 
 
 def test_findings_are_listed_in_table_order_and_signed() -> None:
@@ -137,7 +137,7 @@ def test_the_questions_of_all_rules_are_collected_once() -> None:
     assert case.asks == {"one": {AGENT}, "two": {AGENT}}
 
 
-# --- mail that is due ---------------------------------------------------------------------------------------------------
+# --- mail that is due -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,14 +152,14 @@ def test_the_questions_of_all_rules_are_collected_once() -> None:
     ],
 )
 def test_mail_is_due_if_it_passed_and_its_time_has_come(
-    not_before: Any, reasons: tuple[Reason, ...], is_due: bool
+    not_before: datetime | None, reasons: tuple[Reason, ...], is_due: bool
 ) -> None:
     mail = a_mail(not_before=not_before)
 
     assert due(mail, decided(mail, Rule("one", Says(reasons))), Facts(NOW, {})) is is_due
 
 
-# --- law 4: broken means later ------------------------------------------------------------------------------------------
+# --- law 4: broken means later ----------------------------------------------------------------------------------------
 
 
 class BrokenError(Exception):
@@ -180,8 +180,12 @@ def reads_what_it_did_not_ask(mail: Submission, facts: Answers) -> Iterable[Find
         yield HELD.about()
 
 
-def finds_nonsense(mail: Submission, facts: Answers) -> Any:
-    return ["nonsense"]
+def finds_nonsense(mail: Submission, facts: Answers) -> Iterable[Finding]:
+    return cast("list[Finding]", ["nonsense"])
+
+
+def finds_nothing(mail: Submission, facts: Answers) -> Iterable[Finding]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +212,7 @@ BREAKAGES = [
     Broken(reads_what_it_did_not_ask),
     Broken(finds_nonsense),
     Broken(fails_at_once, fails_asking=True),
-    Broken(lambda mail, facts: (), fails_asking=True),
+    Broken(finds_nothing, fails_asking=True),
 ]
 
 
@@ -243,7 +247,7 @@ def test_a_broken_policy_that_is_only_observed_stops_nothing() -> None:
     assert decision.allow
 
 
-# --- mails and facts by dice --------------------------------------------------------------------------------------------
+# --- mails and facts by dice ------------------------------------------------------------------------------------------
 
 PEOPLE = [f"{name}@example.com" for name in ("a", "b", "c")]
 TABLE = rules(
@@ -317,19 +321,19 @@ def _oldest_first(flights: Iterable[Flight]) -> tuple[Flight, ...]:
     return tuple(sorted(flights, key=lambda f: (f.since, f.request)))
 
 
-def told(draw: st.DrawFn, cases: Iterable[Brief]) -> dict[Ask[Any], Any]:
+def told(data: st.DataObject, cases: Iterable[Brief]) -> dict[Ask[Any], Any]:
     """Answers to all questions of all cases."""
     questions = {ask for case in cases for ask in case.questions}
-    return {ask: draw(any_answer(ask), label=str(ask)) for ask in sorted(questions, key=repr)}
+    return {ask: data.draw(any_answer(ask), label=str(ask)) for ask in sorted(questions, key=repr)}
 
 
-# --- law 3: order is for the eye ----------------------------------------------------------------------------------------
+# --- law 3: order is for the eye --------------------------------------------------------------------------------------
 
 
 @given(st.data(), mails(tuple(Moment)), st.permutations(TABLE))
 def test_permuting_the_policies_changes_no_verdict(data: st.DataObject, mail: Submission, other: list[Rule]) -> None:
     case = brief(mail, TABLE)
-    given_answers = told(data.draw, [case])
+    given_answers = told(data, [case])
 
     one = judge(case, TABLE, Facts(NOW, given_answers))
     two = judge(brief(mail, other), other, Facts(NOW, given_answers))
@@ -339,7 +343,7 @@ def test_permuting_the_policies_changes_no_verdict(data: st.DataObject, mail: Su
     assert sorted(map(repr, one.findings)) == sorted(map(repr, two.findings))
 
 
-# --- law 4, for any mail and any place in the table ---------------------------------------------------------------------
+# --- law 4, for any mail and any place in the table -------------------------------------------------------------------
 
 
 @given(st.data(), mails(tuple(Moment)), st.sampled_from(BREAKAGES), st.integers(0, len(TABLE)))
@@ -348,7 +352,7 @@ def test_a_broken_policy_defers_any_mail_and_changes_no_other_finding(
 ) -> None:
     table = [*TABLE[:place], Rule("shaky", broken), *TABLE[place:]]
     case = brief(mail, table)
-    given_answers = told(data.draw, [case])
+    given_answers = told(data, [case])
 
     with_it = judge(case, table, Facts(NOW, given_answers))
     without = judge(brief(mail, TABLE), TABLE, Facts(NOW, given_answers))
@@ -359,10 +363,10 @@ def test_a_broken_policy_defers_any_mail_and_changes_no_other_finding(
 
 
 @given(st.data(), mails(tuple(Moment)), st.sampled_from(sorted({rule.name for rule in TABLE})))
-def test_a_policy_never_goes_on_without_an_answer_that_it_reads(data: st.DataObject, mail: Submission, name: str) -> None:
+def test_a_policy_never_goes_on_without_an_answer_it_reads(data: st.DataObject, mail: Submission, name: str) -> None:
     case = brief(mail, TABLE)
     lost = case.asks.get(name, frozenset())
-    given_answers = told(data.draw, [case])
+    given_answers = told(data, [case])
     known = {ask: answer for ask, answer in given_answers.items() if ask not in lost}
 
     whole, partial = (judge(case, TABLE, Facts(NOW, facts)) for facts in (given_answers, known))
@@ -371,7 +375,7 @@ def test_a_policy_never_goes_on_without_an_answer_that_it_reads(data: st.DataObj
     assert [f.reason for f in mine] == [POLICY_ERROR] or mine == [f for f in whole.findings if f.policy == name]
 
 
-# --- law 2: together equals one by one ----------------------------------------------------------------------------------
+# --- law 2: together equals one by one --------------------------------------------------------------------------------
 
 
 @dataclass
@@ -384,7 +388,7 @@ class History:
     def facts(self) -> Facts:
         return Facts(NOW, {ask: self.answer(ask, answer) for ask, answer in self.start.items()})
 
-    def answer(self, ask: Ask[Any], answer: Any) -> Any:
+    def answer(self, ask: Ask[Any], answer: Any) -> Any:  # noqa: ANN401
         if isinstance(ask, FlightsAsk):
             flights = [
                 Flight(one.mail.id, one.mail.actor, "", NOW, permitted=False, kind=one.mail.kind)
@@ -405,7 +409,7 @@ class History:
 @given(st.data(), st.lists(mails(), max_size=6, unique_by=lambda mail: mail.id))
 def test_a_batch_is_judged_as_if_its_mails_had_come_one_by_one(data: st.DataObject, batch: list[Submission]) -> None:
     cases = [brief(mail, TABLE) for mail in batch]
-    history = History(told(data.draw, cases))
+    history = History(told(data, cases))
 
     together = judge_all(cases, TABLE, history.facts())
 

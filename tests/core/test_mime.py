@@ -51,6 +51,8 @@ def test_the_same_draft_gives_the_same_bytes() -> None:
         "-- \nsignature",
         "From here on\n",
         "x" * 3000,
+        "x" * 78 + "\n",
+        "x" * 79 + "\n",
         ("wörter und " * 400) + "\n",
         "日本語\n" * 50,
         "=3D =\n",
@@ -65,6 +67,7 @@ def test_a_text_is_read_back_exactly_but_for_crlf(text: str) -> None:
     assert raw.isascii()
     assert raw.count(b"\n") == raw.count(b"\r") == raw.count(b"\r\n")
     assert raw.endswith(b"\r\n")
+    assert re.search(rb"[ \t]\r\n", raw) is None  # blanks at a line's end get lost on the way
 
 
 @pytest.mark.parametrize("kind", ["alternative", "mixed"])

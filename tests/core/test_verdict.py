@@ -26,7 +26,7 @@ def decided(*findings: Finding, approved: frozenset[str] = frozenset()) -> Decis
     return Decision(findings, ("one", "two"), NOW, approved)
 
 
-# --- reasons and findings -----------------------------------------------------------------------------------------------
+# --- reasons and findings ---------------------------------------------------------------------------------------------
 
 
 def test_verdicts_grow_stricter() -> None:
@@ -68,7 +68,7 @@ def test_an_observed_finding_weighs_nothing() -> None:
     assert REFUSED.about().by("one", observed=True).verdict is PASS
 
 
-# --- decisions ----------------------------------------------------------------------------------------------------------
+# --- decisions --------------------------------------------------------------------------------------------------------
 
 
 def test_silence_is_consent() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -41,11 +42,11 @@ def reasons(mail: Submission, given: Given, policy: Lease | None = None) -> list
     return [finding.reason.slug for finding in found(policy or Lease(), mail, given)]
 
 
-def with_token(token: int, **changes: object) -> Submission:
+def with_token(token: int, **changes: Any) -> Submission:
     return a_mail(tokens={PAT: token}, **changes)
 
 
-# --- leases at acceptance -----------------------------------------------------------------------------------------------
+# --- leases at acceptance ---------------------------------------------------------------------------------------------
 
 
 def test_a_contact_that_nobody_holds_is_free() -> None:
@@ -96,7 +97,7 @@ def test_each_recipient_is_looked_at_and_named() -> None:
     assert [finding.recipient for finding in findings] == ["a@example.com", "b@example.com", "c@example.com"]
 
 
-# --- fencing tokens at acceptance ---------------------------------------------------------------------------------------
+# --- fencing tokens at acceptance -------------------------------------------------------------------------------------
 
 
 def test_the_token_of_ones_own_live_lease_sends() -> None:
@@ -149,7 +150,7 @@ def test_a_token_counts_for_the_contact_that_it_was_given_for() -> None:
     assert reasons(mail, {LEASE: held_by("agent-a")}) == []
 
 
-# --- what a mailbox demands ---------------------------------------------------------------------------------------------
+# --- what a mailbox demands -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_a_demand_names_the_recipient() -> None:
     assert sole(a_mail(), {MAILBOX: replace(OWN_MAILBOX, demands="lease")}).reason is REQUIRED
 
 
-# --- leases and tokens at release ---------------------------------------------------------------------------------------
+# --- leases and tokens at release -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,7 @@ def test_at_release_the_mailbox_demands_nothing() -> None:
     assert asked(Lease(), a_mail(moment=RELEASE)) == {LEASE, FLIGHTS}
 
 
-# --- mail in flight -----------------------------------------------------------------------------------------------------
+# --- mail in flight ---------------------------------------------------------------------------------------------------
 
 
 def test_anothers_mail_in_flight_keeps_the_contact_closed() -> None:

@@ -23,7 +23,7 @@ def the_rule(name: str, options: dict[str, Any] | None = None) -> Rule:
     return rule
 
 
-# --- rows ---------------------------------------------------------------------------------------------------------------
+# --- rows -------------------------------------------------------------------------------------------------------------
 
 
 def test_the_table_reads_in_the_order_of_the_page() -> None:
@@ -55,11 +55,11 @@ def test_only_lease_and_cooldown_give_way_to_an_operators_word() -> None:
 def test_a_policy_is_a_frozen_dataclass_that_says_when_it_is_asked(row: Row) -> None:
     policy = row.kind()
 
-    assert is_dataclass(policy)
+    assert is_dataclass(row.kind)
     assert policy.when
     assert policy.when <= frozenset(Moment)
     with pytest.raises((FrozenInstanceError, AttributeError, TypeError)):
-        policy.something = 1  # type: ignore[attr-defined]
+        policy.something = 1
     for field in fields(policy):
         with pytest.raises(FrozenInstanceError):
             setattr(policy, field.name, 1)
@@ -77,7 +77,7 @@ def test_quota_recipients_and_content_are_asked_at_acceptance_only() -> None:
     assert at_release == {"identity", "lease", "suppression", "cooldown", "outstanding"}
 
 
-# --- settings -----------------------------------------------------------------------------------------------------------
+# --- settings ---------------------------------------------------------------------------------------------------------
 
 
 def test_without_settings_every_policy_is_enforced_for_all_mail() -> None:
@@ -86,6 +86,16 @@ def test_without_settings_every_policy_is_enforced_for_all_mail() -> None:
     assert [rule.name for rule in table] == [row.name for row in TABLE]
     assert {rule.mode for rule in table} == {Mode.ENFORCE}
     assert {rule.applies_to for rule in table} == {frozenset()}
+
+
+def test_without_settings_the_limits_are_those_of_the_page() -> None:
+    made: dict[str, Any] = {rule.name: rule.policy for rule in rules()}
+
+    assert made["recipient"].max_recipients == 100
+    assert made["lease"].flight_max == 3600
+    assert made["cooldown"].seconds == 600
+    assert made["content"].max_bytes == 10_485_760
+    assert {getattr(made["quota"], field.name) for field in fields(made["quota"])} == {0}
 
 
 def test_settings_give_mode_options_and_scope() -> None:
@@ -165,7 +175,7 @@ def test_other_types_of_options_are_checked_as_well(kind: object, good: object, 
         policies._checked("there", bad, kind)
 
 
-# --- reasons ------------------------------------------------------------------------------------------------------------
+# --- reasons ----------------------------------------------------------------------------------------------------------
 
 PAGE = {
     # slug: reply, enhanced status code, strict HTTP status, next action (SEMANTICS 4)

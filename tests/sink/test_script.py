@@ -91,7 +91,9 @@ def test_once_is_spent_for_all_connections_and_a_peek_spends_nothing():
 def test_new_fits_each_address_once():
     play = Play(Script.parse('RCPT NEW "450 greylisted"'), lambda: 0.0)
 
-    fits = [play.cue(n, "RCPT", 1, [who]) is not None for n, who in enumerate(["a@example.com", "b@example.com"] * 2, 1)]
+    fits = [
+        play.cue(n, "RCPT", 1, [who]) is not None for n, who in enumerate(["a@example.com", "b@example.com"] * 2, 1)
+    ]
 
     assert fits == [True, True, False, False]
 

@@ -176,9 +176,7 @@ async def test_a_maildir_holds_the_mail_before_it_is_answered(tmp_path: Path):
         (mail,) = await sink.wait(1)
 
     (path,) = (folder / "new").iterdir()
-    assert path.read_bytes() == (
-        b"Return-Path: <agent@example.com>\nDelivered-To: pat@example.net\nSubject: x\n\nhi\n"
-    )
+    assert path.read_bytes() == (b"Return-Path: <agent@example.com>\nDelivered-To: pat@example.net\nSubject: x\n\nhi\n")
     assert seen == [(mail, 1)]
     assert not list((folder / "tmp").iterdir())
 

@@ -1,0 +1,168 @@
+"""`agents ...`: the registry, and who has which contact: register, lease, renew, release, list."""
+
+import json
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+
+from gateway.cli import options, printing
+from gateway.cli.answers import holder, when
+from gateway.cli.api import Api
+from gateway.cli.printing import clean, member
+
+UNBOUND = ("bound_to_other_agent", "agent_has_other_key")
+"""Answers to a wish to bind a key that did not come true."""
+
+Lease = Annotated[str, typer.Argument(metavar="LEASE_ID", help="The lease's id, as `agents lease` printed it.")]
+
+
+def named(agent_id: str | None, agent_name: str | None) -> dict[str, str]:
+    """The members that name an agent; none where the key's own agent is meant."""
+    if agent_id is not None and agent_name is not None:
+        raise typer.BadParameter("name the agent either by --agent-id or by --agent-name", param_hint="--agent-name")
+    given = {"agentId": agent_id, "agentName": agent_name}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def register(
+    agent_name: Annotated[str, typer.Option("--agent-name", metavar="NAME", help="The agent's name, unique in the tenant.")],
+    agent_role: Annotated[
+        str, typer.Option("--agent-role", metavar="ROLE", help="What it does, e.g. outbound, inbound, classifier.")
+    ] = "general",
+    metadata: Annotated[
+        str | None, typer.Option("--metadata", metavar="JSON", help="A JSON object that is kept with the agent.")
+    ] = None,
+    no_bind_key: Annotated[
+        bool, typer.Option("--no-bind-key", help="Do not bind this API key to the agent (it is bound otherwise, for good).")
+    ] = False,
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
+    """Put an agent into the registry, or refresh the one of that name, and bind this API key to it.
+
+    Where the key cannot be bound, a warning says so on stderr; the agent is registered all the same.
+    """
+    body: dict[str, object] = {"agentName": agent_name, "agentRole": agent_role, "bindKey": not no_bind_key}
+    if metadata is not None:
+        try:
+            body["metadata"] = json.loads(metadata)
+        except ValueError:
+            raise typer.BadParameter("is not JSON", param_hint="--metadata") from None
+    made = Api(url, key, as_json=as_json).ask("POST", "/v1/agent/register", body=body).body
+    binding = member(made, "apiKeyBinding")
+    if binding in UNBOUND:
+        other = member(made, "boundToAgentId")
+        printing.note(f"warning: the key was not bound: {binding}{f' ({clean(other)})' if other else ''}")
+    if as_json:
+        printing.document(made)
+        return
+    printing.line(f"registered {member(made, 'agentName')}", "good")
+    rows = [("id", "id"), ("role", "agentRole"), ("registered", "registeredAt"), ("key", "apiKeyBinding")]
+    printing.pairs([(name, member(made, field)) for name, field in rows])
+
+
+def list_agents(url: options.Url = None, key: options.Key = None, as_json: options.Json = False) -> None:
+    """List the tenant's agents, oldest first."""
+    found = Api(url, key, as_json=as_json).ask("GET", "/v1/agent/agents").body
+    if as_json:
+        printing.document(found)
+        return
+    fields = ("id", "agentName", "agentRole", "registeredAt", "lastHeartbeat")
+    printing.table(("id", "name", "role", "registered", "last heartbeat"), _rows(found, fields))
+
+
+def lease(
+    contact_email: Annotated[str, typer.Option("--contact-email", metavar="ADDRESS", help="Whom to take.")],
+    agent_id: options.AgentId = None,
+    agent_name: options.AgentName = None,
+    intent: Annotated[str, typer.Option("--intent", metavar="WORD", help="What for, e.g. outbound_sales.")] = "general",
+    duration: options.Duration = 30.0,
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
+    """Take a contact for an agent, so that no other agent may write to them; extend the lease that it has.
+
+    The fencing token that is printed goes with every send under the lease. Exit code 1: somebody else has the contact.
+    """
+    body = {"contactEmail": contact_email, "intent": intent, "durationMinutes": duration} | named(agent_id, agent_name)
+    got = Api(url, key, as_json=as_json).ask("POST", "/v1/agent/coordination/lease", body=body).body
+    conflict = bool(member(got, "conflict"))
+    if as_json:
+        printing.document(got)
+    elif conflict:
+        printing.line("refused: lease_conflict", "bad")
+        rows = [*holder(member(got, "leaseHolder")), ("try again", when(member(got, "retryAt")))]
+        printing.pairs([*rows, ("next", member(got, "nextAction") or "stop; wait for release or hand off")])
+    else:
+        printing.line(f"{member(got, 'contactEmail')} is leased to {member(got, 'agentId')}", "good")
+        withdrew = ", ".join(member(got, "withdrew") or [])
+        rows = [("lease", member(got, "id")), ("fencing token", member(got, "fencingToken"))]
+        printing.pairs([*rows, ("until", when(member(got, "expiresAt"))), ("withdrew", withdrew)])
+    if conflict:
+        raise typer.Exit(1)
+
+
+def renew_lease(
+    lease_id: Lease,
+    fencing_token: Annotated[
+        int | None, typer.Option("--fencing-token", metavar="N", min=1, help="The lease's token; it must be the newest.")
+    ] = None,
+    duration: options.Duration = 30.0,
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
+    """Keep a lease that is alive, from now on for the duration. Exit code 1: it is not alive any more."""
+    body: dict[str, object] = {"durationMinutes": duration}
+    if fencing_token is not None:
+        body["fencingToken"] = fencing_token
+    path = f"/v1/agent/coordination/lease/{quote(lease_id, safe='')}"
+    got = Api(url, key, as_json=as_json).ask("PUT", path, body=body).body
+    renewed = bool(member(got, "renewed"))
+    if as_json:
+        printing.document(got)
+    elif renewed:
+        printing.line(f"renewed until {when(member(got, 'expiresAt'))}", "good")
+    else:
+        printing.line(f"not renewed: {member(got, 'reason')}; acquire again, then check again", "bad")
+    if not renewed:
+        raise typer.Exit(1)
+
+
+def release_lease(
+    lease_id: Lease,
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
+    """Give a contact back. Exit code 1: there is no such lease any more, or it is not yours."""
+    path = f"/v1/agent/coordination/lease/{quote(lease_id, safe='')}"
+    got = Api(url, key, as_json=as_json).ask("DELETE", path).body
+    released = bool(member(got, "released"))
+    if as_json:
+        printing.document(got)
+    elif released:
+        printing.line("released", "good")
+        printing.pairs([("still on its way", ", ".join(member(got, "inFlight") or []))])
+    else:
+        printing.line(f"not released: {member(got, 'reason')}", "bad")
+    if not released:
+        raise typer.Exit(1)
+
+
+def leases(url: options.Url = None, key: options.Key = None, as_json: options.Json = False) -> None:
+    """List the leases that are alive, newest first."""
+    found = Api(url, key, as_json=as_json).ask("GET", "/v1/agent/coordination/leases").body
+    if as_json:
+        printing.document(found)
+        return
+    fields = ("contactEmail", "agentId", "fencingToken", "intent", "expiresAt", "id")
+    printing.table(("contact", "agent", "token", "intent", "until", "lease"), _rows(found, fields))
+
+
+def _rows(found: object, fields: tuple[str, ...]) -> list[tuple[object, ...]]:
+    """The members of each object of a list, in order."""
+    return [tuple(member(one, field) for field in fields) for one in (found if isinstance(found, list) else [])]

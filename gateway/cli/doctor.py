@@ -1,0 +1,80 @@
+"""`doctor`: looks at settings, store and smarthost, and says of each whether it is right and what to do."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from gateway.cli import options, printing
+from gateway.cli.checks import Check, broken, door_checks, ok, profile_check, store_checks, tls_check
+
+if TYPE_CHECKING:
+    from gateway.settings import Settings
+
+SECRET = re.compile(r"(?<=://)([^:/@\s]*):[^@\s]+@")
+STYLES = {"ok": "good", "warn": "care", "fail": "bad"}
+
+
+def doctor(config: options.Config = None, as_json: options.Json = False) -> None:
+    """Look at settings, store, migrations, durability and smarthost, and print the settings in force.
+
+    Each line says ok, warn or fail, and what to do. Nothing is changed and nothing is sent. Exit code 1: something fails.
+    """
+    from gateway.settings import load
+
+    try:
+        settings = load(config)
+    except ValueError as error:
+        checks, shown = [broken("settings", str(error), "correct it; see the table of settings in the README")], {}
+    else:
+        checks, shown = [], in_force(settings)
+    if not as_json:
+        for check in checks:
+            _tell(check)
+    for check in _examine(settings) if not checks else ():
+        checks.append(check)
+        if not as_json:
+            _tell(check)
+    failed = any(check.state == "fail" for check in checks)
+    if as_json:
+        lines = [{"check": c.name, "state": c.state, "found": c.found, "todo": c.todo} for c in checks]
+        printing.document({"ok": not failed, "checks": lines, "settings": shown})
+    elif shown:
+        printing.table(("setting", "in force"), [(name.upper(), value) for name, value in shown.items()])
+    if failed:
+        raise typer.Exit(1)
+
+
+def _examine(settings: "Settings") -> Iterator[Check]:
+    """All checks, one after the other, so that each is printed as soon as it is known."""
+    from gateway.cli.smarthost_checks import smarthost_checks
+
+    yield _rules(settings)
+    yield from store_checks(settings)
+    yield from smarthost_checks(settings)
+    yield from door_checks(settings)
+    yield tls_check(settings)
+    yield profile_check()
+
+
+def _rules(settings: "Settings") -> Check:
+    """Whether the sections [policies.*] can be read."""
+    from gateway.app import rules_of
+
+    try:
+        rules_of(settings)
+    except ValueError as error:
+        return broken("settings", str(error), "correct the section in the settings file")
+    return ok("settings", "all can be read")
+
+
+def in_force(settings: "Settings") -> dict[str, Any]:
+    """Every setting as JSON, passwords taken out."""
+    values = settings.model_dump(mode="json")
+    return {n: SECRET.sub(r"\1:***@", v) if isinstance(v, str) else v for n, v in values.items()}
+
+
+def _tell(check: Check) -> None:
+    todo = f" -> {check.todo}" if check.todo else ""
+    printing.line(f"{check.state.ljust(4)}  {check.name}: {check.found}{todo}", STYLES[check.state])

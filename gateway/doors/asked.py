@@ -1,0 +1,175 @@
+"""What can be asked for in a send: the members of `request-send` and `simulate-send` (agent-api 3.1, 5; SEMANTICS 4)."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Discriminator, Field, PlainValidator, StringConstraints, Tag, WithJsonSchema
+
+from gateway.core.headers import FIELDS_MAX, MimeError, check_header, has_controls, protected
+from gateway.core.mime import ATTACHMENTS_MAX
+from gateway.doors.fields import (
+    PEOPLE_MAX,
+    Campaign,
+    Coming,
+    Key,
+    MessageId,
+    Name,
+    Octets,
+    People,
+    Person,
+    Sender,
+    Shape,
+    Subject,
+    Text,
+    Token,
+    Words,
+    fault,
+)
+
+REFERENCES_MAX = 100
+CONTENT = ("subject", "text", "html")
+COMPOSED = (*CONTENT, "payload", "from", "replyTo", "headers", "inReplyTo", "references", "attachments")
+"""Members that a message handed in as bytes says by itself."""
+NOBODY = "a recipient is needed: recipientEmail, to, cc or bcc"
+NOTHING = "something to say is needed: text, html, attachments or rawMessage"
+
+
+def _header_name(name: str) -> str:
+    try:
+        check_header(name, "")
+    except MimeError as error:
+        raise fault(error.why) from None
+    if protected(name):
+        raise fault("the gateway sets this header itself")
+    return name
+
+
+def _header_value(value: str) -> str:
+    if has_controls(value):
+        raise fault("control characters are not allowed")
+    return value
+
+
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+HeaderValue = Annotated[str, StringConstraints(max_length=10_000), AfterValidator(_header_value)]
+
+
+class Header(Shape):
+    """One header of the caller's own."""
+
+    tenant_id: ClassVar[None]  # type: ignore[misc,assignment]  # a part names no tenant
+    name: HeaderName
+    value: HeaderValue
+
+
+class File(Shape):
+    """A file to attach; with a content id, html can show it as `cid:`."""
+
+    unsupported: ClassVar = frozenset({"id"})
+
+    tenant_id: ClassVar[None]  # type: ignore[misc,assignment]  # a part names no tenant
+    filename: Annotated[str, StringConstraints(max_length=255)]
+    content: Octets = Field(description="The file in base64.")
+    content_type: Annotated[str, StringConstraints(max_length=255)] = "application/octet-stream"
+    content_id: Annotated[str, StringConstraints(max_length=200)] | None = None
+
+
+class Payload(Shape):
+    """What is said, for clients that fill templates."""
+
+    tenant_id: ClassVar[None]  # type: ignore[misc,assignment]  # a part names no tenant
+    subject: Subject | None = None
+    text: Text | None = None
+    html: Text | None = None
+
+
+def _form(value: object) -> str:
+    return "<list>" if isinstance(value, list) else "<map>"
+
+
+Headers = Annotated[
+    Annotated[dict[HeaderName, HeaderValue], Field(max_length=FIELDS_MAX), Tag("<map>")]
+    | Annotated[list[Header], Field(max_length=FIELDS_MAX), Tag("<list>")],
+    Discriminator(_form),
+]
+
+
+def _not_humanized(value: object) -> bool:
+    if value is not False:
+        raise fault("only false is supported: nothing is rewritten here")
+    return False
+
+
+class SendRequest(Shape):
+    """A mail to send, or to try in a dry run."""
+
+    unsupported: ClassVar = frozenset({"deferOnWarmup", "humanizeStyle", "humanizeProvider"})
+
+    from_: Sender | None = Field(None, alias="from", description="One of the key's mailboxes, with or without a name.")
+    mailbox_id: Name | None = Field(None, description="The mailbox to send from, by id; without it, the key's first.")
+    recipient_email: Person | None = Field(None, description="The only recipient; or use to, cc, bcc.")
+    to: People | None = None
+    cc: People | None = None
+    bcc: People | None = None
+    reply_to: People | None = None
+    subject: Subject | None = None
+    text: Text | None = None
+    html: Text | None = None
+    payload: Payload | None = Field(None, description="subject, text and html, in place of those at the top level.")
+    template_id: Name | None = Field(None, description="A name that begins with _ is accepted and means nothing here.")
+    headers: Headers | None = Field(None, description="The caller's own headers, as object or as list of name and value.")
+    in_reply_to: MessageId | None = None
+    references: Annotated[list[MessageId], Field(max_length=REFERENCES_MAX)] | None = None
+    thread_id: Campaign | None = None
+    attachments: Annotated[list[File], Field(max_length=ATTACHMENTS_MAX)] | None = None
+    raw_message: Octets | None = Field(None, description="A whole message (RFC 5322) in base64, in place of its parts.")
+    kind: Literal["outreach", "reply", "transactional"] = "outreach"
+    campaign_action: Campaign | None = None
+    scheduled_at: Coming | None = Field(None, description="Not before this time; one that has passed means now.")
+    dry_run: bool = Field(default=False, description="Judge and write nothing.")
+    send_reason: Words | None = Field(None, description="Words for the audit.")
+    override_reason: Words | None = Field(None, description="An operator's reason to pass lease and cooldown.")
+    idempotency_key: Key | None = None
+    dedupe_key: Key | None = Field(None, description="The same as idempotencyKey.")
+    fencing_token: Token | None = Field(None, description="The token of one's lease on the only recipient.")
+    fencing_tokens: Annotated[dict[Person, Token], Field(max_length=PEOPLE_MAX)] | None = Field(
+        None, description="Tokens by address."
+    )
+    humanize: Annotated[
+        bool, PlainValidator(_not_humanized), WithJsonSchema({"type": "boolean", "const": False})
+    ] | None = None
+
+    @classmethod
+    def clashes(cls, given: dict[str, Any]) -> list[tuple[str, str]]:
+        """Members that exclude each other, and what must be there in one form or another."""
+        present = {name for name, value in given.items() if value not in (None, [])}
+        found: list[tuple[str, str]] = []
+        if "payload" in present:
+            found += [(name, "stands in payload or here, not in both") for name in CONTENT if name in present]
+        if "rawMessage" in present:
+            found += [(name, "the raw message says this itself") for name in COMPOSED if name in present]
+        if {"recipientEmail", "to"} <= present:
+            found.append(("to", "stands beside recipientEmail; use one of them"))
+        if {"idempotencyKey", "dedupeKey"} <= present and given["idempotencyKey"] != given["dedupeKey"]:
+            found.append(("dedupeKey", "differs from idempotencyKey"))
+        if present.isdisjoint({"recipientEmail", "to", "cc", "bcc", "rawMessage"}):
+            found.append(("to", NOBODY))
+        return found
+
+    def say(self, name: str) -> str | None:
+        """Subject, text or html, wherever it was given."""
+        value: str | None = getattr(self.payload or self, name)
+        return value
+
+    @property
+    def says_something(self) -> bool:
+        """Whether there is a body of any kind."""
+        return bool(self.raw_message is not None or self.attachments) or any(
+            self.say(name) is not None for name in ("text", "html")
+        )
+
+    @property
+    def own_headers(self) -> tuple[tuple[str, str], ...]:
+        """The caller's own headers as pairs."""
+        if isinstance(self.headers, dict):
+            return tuple(self.headers.items())
+        return tuple((header.name, header.value) for header in self.headers or ())

@@ -1,0 +1,182 @@
+"""Who calls: an API key becomes a grant, a grant and a wish become the agent as which something is done.
+
+A key that was looked up is believed for a second at most; sends ask about it again under the lock, so a revoked key
+sends nothing. The texts for strangers are the same whatever was wrong with a key, and no key is ever logged or kept.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from gateway.core.address import KeyRules
+from gateway.doors.refusal import Refusal, forbidden, missing
+from gateway.store import Store, agents, keys
+from gateway.store.agents import Mailbox
+from gateway.store.tx import Profile, Tx
+
+FRESH_SECONDS = 1.0
+"""How long a key that was looked up is believed."""
+
+KEPT_MAX = 10_000
+"""Keys that are remembered at once."""
+
+RAW_KEY = re.compile(r"gk_live_[A-Za-z0-9_-]{43}")
+IMPLIED = {"operator": keys.SCOPES, "manage": ("read", "send", "manage")}
+"""Scopes that have others within them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tenancy:
+    """What a door knows of the tenant: its profile, the rules of its person keys, its mailboxes, oldest first."""
+
+    profile: Profile
+    rules: KeyRules
+    mailboxes: tuple[Mailbox, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a caller may do. `agent` is the id of the agent that the key is bound to, `mailboxes` `None` for all."""
+
+    tenant: str
+    key_id: str
+    agent: str | None
+    mailboxes: tuple[str, ...] | None
+    scopes: frozenset[str]
+    transactional: bool
+    tenancy: Tenancy
+    prefix: str = ""
+
+    @property
+    def actor(self) -> str:
+        """Who acts, for the audit."""
+        return self.agent or f"key:{self.key_id}"
+
+    def covers(self, mailbox: str) -> bool:
+        """Whether the grant reaches this mailbox."""
+        return self.mailboxes is None or mailbox in self.mailboxes
+
+    @property
+    def own_mailboxes(self) -> tuple[Mailbox, ...]:
+        """The mailboxes that it may act for: in the key's order, else oldest first."""
+        if self.mailboxes is None:
+            return self.tenancy.mailboxes
+        known = {box.id: box for box in self.tenancy.mailboxes}
+        return tuple(known[name] for name in self.mailboxes if name in known)
+
+    def need(self, *scopes: str) -> None:
+        """Refuse who has none of these scopes."""
+        if self.scopes.isdisjoint(scopes):
+            raise forbidden("insufficient_scope", f"this needs a key with the scope {' or '.join(scopes)}", scope=scopes[0])
+
+    def same_tenant(self, tenant: str | None) -> None:
+        """Refuse who names another tenant than the key's own."""
+        if tenant is not None and tenant != self.tenant:
+            raise forbidden("tenant_mismatch", "the key belongs to another tenant")
+
+
+def with_implied(scopes: Iterable[str]) -> frozenset[str]:
+    """Scopes with all that are within them."""
+    return frozenset(inner for scope in scopes for inner in (scope, *IMPLIED.get(scope, ())))
+
+
+class Authenticator:
+    """Looks keys up, at most once a second each; one for all doors of a process."""
+
+    def __init__(self, store: Store, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Remember nothing yet; `clock` gives seconds."""
+        self._store = store
+        self._clock = clock
+        self._kept: dict[str, tuple[float, Grant]] = {}
+        self._asking: dict[str, asyncio.Task[Grant | None]] = {}
+        self._turn = 0
+
+    async def grant(self, raw: str) -> Grant:
+        """What the holder of a key may do. Raises Refusal 401, StoreUnavailableError."""
+        if RAW_KEY.fullmatch(raw) is None:
+            raise unauthorized()
+        name = keys.key_hash(raw)
+        kept = self._kept.get(name)
+        if kept is not None and self._clock() < kept[0]:
+            return kept[1]
+        asking = self._asking.get(name)
+        if asking is None:
+            asking = self._asking[name] = asyncio.create_task(self._look_up(name, raw))
+        found = await asyncio.shield(asking)
+        if found is None:
+            raise unauthorized()
+        return found
+
+    def forget(self) -> None:
+        """Believe nothing any more: a key, a binding or a mailbox has just been changed here."""
+        self._turn += 1
+        self._kept.clear()
+        self._asking.clear()
+
+    async def _look_up(self, name: str, raw: str) -> Grant | None:
+        until, turn = self._clock() + FRESH_SECONDS, self._turn
+        try:
+            found = await asyncio.to_thread(self._read, raw)
+        finally:
+            if turn == self._turn:
+                self._asking.pop(name, None)
+        if turn == self._turn:  # else it may have been read before what has changed
+            self._kept.pop(name, None)
+            if found is not None:
+                while len(self._kept) >= KEPT_MAX:
+                    self._kept.pop(next(iter(self._kept)))
+                self._kept[name] = (until, found)
+        return found
+
+    def _read(self, raw: str) -> Grant | None:
+        key = self._store.read(lambda tx: keys.find_key(tx, raw))
+        return None if key is None else self._store.read(lambda tx: _granted(tx, key), (key.tenant,))
+
+
+def _granted(tx: Tx, key: keys.Key) -> Grant:
+    profile = tx.profile(key.tenant)
+    tenancy = Tenancy(profile, profile.rules, tuple(agents.list_mailboxes(tx, key.tenant)))
+    return Grant(
+        key.tenant,
+        key.id,
+        key.agent,
+        key.mailboxes,
+        with_implied(key.scopes),
+        key.transactional,
+        tenancy,
+        key.prefix,
+    )
+
+
+def unauthorized() -> Refusal:
+    """One wording for no key, a malformed one, an unknown one and a revoked one."""
+    return Refusal(401, "unauthorized", "a valid API key is needed: Authorization: Bearer gk_live_...")
+
+
+def acting(tx: Tx, grant: Grant, named: Iterable[str], *, operator: bool = False) -> str | None:
+    """The id of the agent as which a caller acts, who may have named one by id or name, in several places.
+
+    A bound key acts as its own agent alone. Another key names an agent that no key is bound to; `operator` lets a person
+    name any. `None` where nobody is named. Raises Refusal: agent_not_found, agent_mismatch, agent_bound_to_key.
+    """
+    ids = {_known(tx, grant.tenant, who).id for who in named}
+    if grant.agent is not None:
+        if ids - {grant.agent}:
+            raise forbidden("agent_mismatch", "the key is bound to another agent", keyAgentId=grant.agent)
+        return grant.agent
+    if len(ids) > 1:
+        raise forbidden("agent_mismatch", "more than one agent is named")
+    for agent in ids:
+        if not operator and keys.is_bound(tx, grant.tenant, agent):
+            raise forbidden("agent_bound_to_key", "another key is bound to this agent", agentId=agent)
+        return agent
+    return None
+
+
+def _known(tx: Tx, tenant: str, who: str) -> agents.Agent:
+    found = agents.find_agent(tx, tenant, who)
+    if found is None:
+        raise missing("agent_not_found", "there is no such agent")
+    return found

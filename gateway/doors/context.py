@@ -1,0 +1,45 @@
+"""What a process gives to its doors and rooms: settings, store, the ways in, and how to wait for a relay attempt."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from fastapi import APIRouter
+
+from gateway.core.record import Record
+from gateway.doors.auth import Authenticator
+from gateway.intake.intake import Intake
+from gateway.settings import Settings
+from gateway.store import Store
+from gateway.store.tx import Tx
+from gateway.store.writer import Writer
+
+T = TypeVar("T")
+
+WaitFor = Callable[[str, str, float], Awaitable[Record | None]]
+"""Takes tenant, request id and seconds; returns the record once an attempt has been made, or as it is when time is up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Everything that a route may use.
+
+    `routers` are those of the rooms; `body_seconds` is the time that a whole request body may take.
+    """
+
+    settings: Settings
+    store: Store
+    writer: Writer
+    intake: Intake
+    auth: Authenticator
+    wait_for: WaitFor
+    routers: tuple[APIRouter, ...] = ()
+    body_seconds: float = 30.0
+
+    async def read(self, tenant: str, work: Callable[[Tx], T]) -> T:
+        """Run `work` on one state of the store in a thread: the loop never waits for the database.
+
+        Raises StoreUnavailableError.
+        """
+        return await asyncio.to_thread(self.store.read, work, (tenant,))

@@ -1,0 +1,165 @@
+"""API keys: who holds one may act for a tenant, within its scopes and mailboxes. Stored as prefix and SHA-256, never as such."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from gateway.core.errors import ConflictError, NotFoundError
+from gateway.store.clock import from_us, maybe_time
+from gateway.store.dialect import Dialect, Row
+from gateway.store.schema import api_keys
+from gateway.store.tx import Tx
+
+TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
+KEY_PREFIX = "gk_live_"
+PREFIX_LENGTH = len(KEY_PREFIX) + 8
+SCOPES = ("read", "send", "manage", "operator")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An API key without its secret; `mailboxes` `None` means all of the tenant's."""
+
+    id: str
+    tenant: str
+    prefix: str
+    label: str
+    scopes: frozenset[str]
+    mailboxes: tuple[str, ...] | None
+    agent: str | None
+    transactional: bool
+    status: str
+    created_at: datetime
+    used_at: datetime | None
+
+
+def key_hash(raw: str) -> str:
+    """What is stored of a key: 256 random bits need no slow hash."""
+    return hashlib.sha256(raw.encode()).hexdigest()
+
+
+def _insert_key(_: Dialect) -> sa.Executable:
+    return sa.insert(api_keys)
+
+
+def _bind_key(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(api_keys)
+        .where(api_keys.c.tenant == TENANT, api_keys.c.id == sa.bindparam("id_"))
+        .values(agent=sa.bindparam("to"))
+    )
+
+
+def _by_hash(_: Dialect) -> sa.Executable:
+    return sa.select(api_keys).where(api_keys.c.hash == sa.bindparam("digest"))
+
+
+def _keys(_: Dialect) -> sa.Executable:
+    return sa.select(api_keys).where(api_keys.c.tenant == TENANT).order_by(api_keys.c.created_us, api_keys.c.id)
+
+
+def _bound(_: Dialect) -> sa.Executable:
+    return sa.select(api_keys.c.id).where(
+        api_keys.c.tenant == TENANT, api_keys.c.agent == sa.bindparam("to"), api_keys.c.status == "active"
+    )
+
+
+def _revoke(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(api_keys)
+        .where(api_keys.c.tenant == TENANT, api_keys.c.id == sa.bindparam("id_"))
+        .values(status="revoked")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key to make: scopes, mailbox ids (`None`: all), the agent id it acts as, whether transactional mail is given."""
+
+    tenant: str
+    label: str
+    scopes: tuple[str, ...] = ("read", "send")
+    mailboxes: tuple[str, ...] | None = None
+    agent: str | None = None
+    transactional: bool = False
+
+
+def create_keys(tx: Tx, wishes: Sequence[NewKey]) -> list[tuple[Key, str]]:
+    """Make keys; returns each with its secret, which is shown this once."""
+    return [_create_key(tx, wish) for wish in wishes]
+
+
+def _create_key(tx: Tx, wish: NewKey) -> tuple[Key, str]:
+    raw = KEY_PREFIX + secrets.token_urlsafe(32)
+    row = {
+        "tenant": wish.tenant,
+        "id": f"key_{secrets.token_hex(8)}",
+        "prefix": raw[:PREFIX_LENGTH],
+        "hash": key_hash(raw),
+        "label": wish.label,
+        "scopes": json.dumps(sorted(wish.scopes)),
+        "mailboxes": None if wish.mailboxes is None else json.dumps(wish.mailboxes),
+        "agent": wish.agent,
+        "transactional": int(wish.transactional),
+        "status": "active",
+        "created_us": tx.now_of(wish.tenant),
+        "used_us": None,
+    }
+    tx.run(_insert_key, row)
+    return _key(row), raw
+
+
+def find_key(tx: Tx, raw: str) -> Key | None:
+    """The active key with this secret, of whatever tenant."""
+    row = tx.row(_by_hash, {"digest": key_hash(raw)})
+    return None if row is None or row["status"] != "active" else _key(row)
+
+
+def list_keys(tx: Tx, tenant: str) -> list[Key]:
+    """All keys, oldest first, revoked ones too."""
+    return [_key(row) for row in tx.rows(_keys, {"tenant": tenant})]
+
+
+def is_bound(tx: Tx, tenant: str, agent: str) -> bool:
+    """Whether an active key answers for this agent."""
+    return tx.row(_bound, {"tenant": tenant, "to": agent}) is not None
+
+
+def bind_key(tx: Tx, tenant: str, key_id: str, agent: str) -> None:
+    """Let a key act as an agent from now on."""
+    tx.run(_bind_key, {"tenant": tenant, "id_": key_id, "to": agent})
+
+
+def revoke_key(tx: Tx, tenant: str, key_id: str) -> Key:
+    """End a key. Raises NotFoundError, or ConflictError where it is the tenant's last operator key."""
+    keys = {k.id: k for k in list_keys(tx, tenant)}
+    if key_id not in keys:
+        msg = "no such key"
+        raise NotFoundError(msg)
+    others = [k for k in keys.values() if k.id != key_id and k.status == "active" and "operator" in k.scopes]
+    if "operator" in keys[key_id].scopes and keys[key_id].status == "active" and not others:
+        msg = "this is the last operator key; make another one first"
+        raise ConflictError("last_operator_key", msg)
+    tx.run(_revoke, {"tenant": tenant, "id_": key_id})
+    return keys[key_id]
+
+
+def _key(row: Row) -> Key:
+    return Key(
+        row["id"],
+        row["tenant"],
+        row["prefix"],
+        row["label"],
+        frozenset(json.loads(row["scopes"])),
+        None if row["mailboxes"] is None else tuple(json.loads(row["mailboxes"])),
+        row["agent"],
+        bool(row["transactional"]),
+        row["status"],
+        from_us(row["created_us"]),
+        maybe_time(row["used_us"]),
+    )

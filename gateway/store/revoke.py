@@ -1,0 +1,42 @@
+"""Revoking a key together with what becomes of the mail that it has under way, in one transaction (SEMANTICS 6)."""
+
+import sqlalchemy as sa
+
+from gateway.core.record import Record
+from gateway.store import forbid
+from gateway.store.dialect import Dialect
+from gateway.store.keys import Key, revoke_key
+from gateway.store.schema import deliveries, sends
+from gateway.store.tx import Tx
+
+TENANT = sa.bindparam("tenant")
+UNDER_WAY = tuple(sorted(state.value for state in forbid.UNSENT | forbid.MARKABLE))
+
+
+def _under_way(_: Dialect) -> sa.Executable:
+    same = sa.and_(sends.c.tenant == deliveries.c.tenant, sends.c.id == deliveries.c.send_id)
+    states = deliveries.c.state.in_([sa.literal_column(f"'{name}'") for name in UNDER_WAY])
+    return (
+        sa.select(sends.c.id)
+        .distinct()
+        .select_from(deliveries.join(sends, same))
+        .where(deliveries.c.tenant == TENANT, sends.c.key_id == sa.bindparam("by"), states)
+        .order_by(sends.c.id)
+    )
+
+
+def revoke(tx: Tx, tenant: str, key_id: str, *, cancel_queued: bool = False) -> tuple[Key, list[str]]:
+    """End a key, and with `cancel_queued` stop every recipient of its mail that has not been permitted.
+
+    Returns the key as it was, and the ids of the requests that were cancelled. Raises as `revoke_key` does.
+    """
+    key = revoke_key(tx, tenant, key_id)
+    if not cancel_queued:
+        return key, []
+
+    def may(_: Record) -> bool:
+        return True
+
+    ids = [row["id"] for row in tx.rows(_under_way, {"tenant": tenant, "by": key_id})]
+    forbid.cancel(tx, [forbid.Cancel(tenant, request, may) for request in ids])
+    return key, ids
