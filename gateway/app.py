@@ -9,13 +9,17 @@ import logging
 import signal
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import uvicorn
 
 import policies
-from gateway.core.delivery import Retry
-from gateway.doors.http import Context, create_app
+from gateway import coordination
+from gateway.core.delivery import IN_FLIGHT, Retry, State
+from gateway.core.record import DeliveryRecord, Record
+from gateway.doors.auth import Authenticator
+from gateway.doors.context import Context
+from gateway.core.judge import Rule
+from gateway.doors.http import create_app
 from gateway.intake.intake import Intake, Terms
 from gateway.intake.waiting import ReleaseLoop
 from gateway.relay.keeper import Keeper
@@ -23,7 +27,7 @@ from gateway.relay.pool import Pool
 from gateway.relay.smarthost import Smarthost
 from gateway.relay.worker import Pace, Worker
 from gateway.settings import Settings, split_bind, split_unknown
-from gateway.store import Store
+from gateway.store import Store, records
 from gateway.store.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -38,27 +42,55 @@ class _Server(uvicorn.Server):
         yield
 
 
-@dataclass(slots=True)
-class Waiters:
-    """Callers who wait for a send to be settled (`Prefer: wait`)."""
+LOOK = 0.05
+"""Seconds between two looks at a send that somebody waits for: its relay may be another process."""
 
-    _events: dict[tuple[str, str], asyncio.Event]
+
+class Waiters:
+    """Callers who wait for a send's relay attempt (`Prefer: wait`)."""
+
+    def __init__(self, store: Store) -> None:
+        """Look the sends up in `store`."""
+        self.store = store
+        self._events: dict[tuple[str, str], list[asyncio.Event]] = {}
 
     def settled(self, tenant: str, request: str) -> None:
         """Wake whoever waits for this send."""
-        if event := self._events.get((tenant, request)):
+        for event in self._events.get((tenant, request), ()):
             event.set()
 
-    async def wait(self, tenant: str, request: str, seconds: float) -> None:
-        """Return when something of the send was settled by this process, or after `seconds`."""
-        event = self._events.setdefault((tenant, request), asyncio.Event())
+    async def wait(self, tenant: str, request: str, seconds: float) -> Record | None:
+        """Return the record once every recipient that was due has had its attempt, or as it is after `seconds`."""
+        loop = asyncio.get_running_loop()
+        until, event = loop.time() + seconds, asyncio.Event()
+        waiting = self._events.setdefault((tenant, request), [])
+        waiting.append(event)
         try:
-            async with asyncio.timeout(seconds):
-                await event.wait()
-        except TimeoutError:
-            return
+            while True:
+                event.clear()
+                record = await asyncio.to_thread(self._look, tenant, request)
+                left = until - loop.time()
+                if record is None or not any(_on_its_way(d) for d in record.deliveries) or left <= 0:
+                    return record
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(LOOK, left)):
+                        await event.wait()
         finally:
-            self._events.pop((tenant, request), None)
+            waiting.remove(event)
+            if not waiting:
+                self._events.pop((tenant, request), None)
+
+    def _look(self, tenant: str, request: str) -> Record | None:
+        return self.store.read(lambda tx: records.find(tx, tenant, [request]).get(request), (tenant,))
+
+
+def _on_its_way(delivery: DeliveryRecord) -> bool:
+    return delivery.state in IN_FLIGHT and not (delivery.state is State.QUEUED and delivery.attempts)
+
+
+def rules_of(settings: Settings) -> tuple[Rule, ...]:
+    """The rules that these settings make of the table. Raises ValueError with one line where a section is wrong."""
+    return policies.rules(settings.policies, settings.policy_defaults())
 
 
 class Gateway:
@@ -67,7 +99,7 @@ class Gateway:
     def __init__(self, settings: Settings) -> None:
         """Build all parts and start none. Raises ValueError with one line where a setting is wrong."""
         self.settings = settings
-        self.rules = policies.rules(settings.policies, settings.policy_defaults())
+        self.rules = rules_of(settings)
         self.smarthost = Smarthost.parse(
             settings.smarthost,
             settings.smarthost_ca or None,
@@ -80,7 +112,7 @@ class Gateway:
         self.writer = Writer(self.store)
         terms = Terms(settings.rejudge_after_seconds, settings.max_lateness_seconds)
         self.intake = Intake(self.store, self.writer, self.rules, terms, self._wake)
-        self.waiters = Waiters({})
+        self.waiters = Waiters(self.store)
         self.worker: Worker | None = None
         self.keeper: Keeper | None = None
         self.release: ReleaseLoop | None = None
@@ -125,7 +157,15 @@ class Gateway:
         host, port = split_bind(self.settings.http_bind)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family, backlog=2048)
-        context = Context(self.settings, self.store, self.writer, self.intake, self.waiters.wait)
+        context = Context(
+            self.settings,
+            self.store,
+            self.writer,
+            self.intake,
+            Authenticator(self.store),
+            self.waiters.wait,
+            (coordination.router(),),
+        )
         config = uvicorn.Config(
             create_app(context),
             log_config=None,

@@ -16,5 +16,7 @@ def main() -> None:
 
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no reason to fail
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # a terminal that cannot show a character is no reason to fail
     app(prog_name="gateway")

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import typer
 
 from gateway.cli import options, printing
-from gateway.cli.answers import holder, when
+from gateway.cli.answers import holder, listed, objects, when
 from gateway.cli.api import Api
 from gateway.cli.printing import clean, member
 
@@ -26,7 +26,9 @@ def named(agent_id: str | None, agent_name: str | None) -> dict[str, str]:
 
 
 def register(
-    agent_name: Annotated[str, typer.Option("--agent-name", metavar="NAME", help="The agent's name, unique in the tenant.")],
+    agent_name: Annotated[
+        str, typer.Option("--agent-name", metavar="NAME", help="The agent's name, unique in the tenant.")
+    ],
     agent_role: Annotated[
         str, typer.Option("--agent-role", metavar="ROLE", help="What it does, e.g. outbound, inbound, classifier.")
     ] = "general",
@@ -34,7 +36,8 @@ def register(
         str | None, typer.Option("--metadata", metavar="JSON", help="A JSON object that is kept with the agent.")
     ] = None,
     no_bind_key: Annotated[
-        bool, typer.Option("--no-bind-key", help="Do not bind this API key to the agent (it is bound otherwise, for good).")
+        bool,
+        typer.Option("--no-bind-key", help="Do not bind this API key to the agent (it is bound otherwise, for good)."),
     ] = False,
     url: options.Url = None,
     key: options.Key = None,
@@ -98,7 +101,7 @@ def lease(
         printing.pairs([*rows, ("next", member(got, "nextAction") or "stop; wait for release or hand off")])
     else:
         printing.line(f"{member(got, 'contactEmail')} is leased to {member(got, 'agentId')}", "good")
-        withdrew = ", ".join(member(got, "withdrew") or [])
+        withdrew = listed(member(got, "withdrew"))
         rows = [("lease", member(got, "id")), ("fencing token", member(got, "fencingToken"))]
         printing.pairs([*rows, ("until", when(member(got, "expiresAt"))), ("withdrew", withdrew)])
     if conflict:
@@ -108,7 +111,8 @@ def lease(
 def renew_lease(
     lease_id: Lease,
     fencing_token: Annotated[
-        int | None, typer.Option("--fencing-token", metavar="N", min=1, help="The lease's token; it must be the newest.")
+        int | None,
+        typer.Option("--fencing-token", metavar="N", min=1, help="The lease's token; it must be the newest."),
     ] = None,
     duration: options.Duration = 30.0,
     url: options.Url = None,
@@ -146,7 +150,7 @@ def release_lease(
         printing.document(got)
     elif released:
         printing.line("released", "good")
-        printing.pairs([("still on its way", ", ".join(member(got, "inFlight") or []))])
+        printing.pairs([("still on its way", listed(member(got, "inFlight")))])
     else:
         printing.line(f"not released: {member(got, 'reason')}", "bad")
     if not released:
@@ -165,4 +169,4 @@ def leases(url: options.Url = None, key: options.Key = None, as_json: options.Js
 
 def _rows(found: object, fields: tuple[str, ...]) -> list[tuple[object, ...]]:
     """The members of each object of a list, in order."""
-    return [tuple(member(one, field) for field in fields) for one in (found if isinstance(found, list) else [])]
+    return [tuple(member(one, field) for field in fields) for one in objects(found)]

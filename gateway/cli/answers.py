@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gateway.cli import printing
-from gateway.cli.printing import clean, member
+from gateway.cli.printing import clean
 
 Body = dict[str, Any]
 
@@ -18,8 +18,8 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 def went_well(body: Body, *, dry_run: bool = False) -> bool:
     """Whether the send was accepted and has not failed since; of a dry run, whether it would be accepted."""
     if dry_run:
-        return bool(body.get("wouldAllow", body.get("status") not in FAILED))
-    return body.get("status") not in FAILED
+        return bool(body.get("wouldAllow", clean(body.get("status")) not in FAILED))
+    return clean(body.get("status")) not in FAILED
 
 
 def explain(body: Body, *, dry_run: bool = False) -> None:
@@ -38,21 +38,33 @@ def explain(body: Body, *, dry_run: bool = False) -> None:
             ("request", body.get("requestId")),
             ("key", body.get("idempotencyKey")),
             ("message id", body.get("messageId")),
-            ("warnings", ", ".join(clean(one) for one in body.get("warnings") or [])),
+            ("warnings", listed(body.get("warnings"))),
         ]
     )
-    findings = [one for one in body.get("findings") or [] if isinstance(one, dict)]
+    findings = objects(body.get("findings"))
     if findings:
         printing.table(("rule", "verdict", "reason", "recipient", "until", "detail"), map(_finding, findings))
     recipients(body)
 
 
+def objects(found: object) -> list[Body]:
+    """The objects of a JSON list; nothing where it is none."""
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def listed(found: object) -> str:
+    """The texts of a JSON list on one line."""
+    return ", ".join(clean(one) for one in found) if isinstance(found, list) else ""
+
+
 def recipients(body: Body) -> None:
     """Print where each recipient's mail is; one alone without a word of a server is in the headline already."""
-    rows = [one for one in body.get("recipients") or [] if isinstance(one, dict)]
+    rows = objects(body.get("recipients"))
     if len(rows) > 1 or any(row.get("reply") or row.get("detail") for row in rows):
         head = ("recipient", "role", "status", "attempts", "reply")
-        printing.table(head, [(r.get("email"), r.get("role"), r.get("status"), r.get("attempts"), reply(r)) for r in rows])
+        printing.table(
+            head, [(r.get("email"), r.get("role"), r.get("status"), r.get("attempts"), reply(r)) for r in rows]
+        )
 
 
 def reply(row: Body) -> str:
@@ -109,7 +121,7 @@ def _headline(body: Body, *, well: bool, dry_run: bool) -> str:
 def _style(body: Body, *, well: bool) -> str:
     if not well:
         return "bad"
-    return "care" if body.get("status") in CARE else "good"
+    return "care" if clean(body.get("status")) in CARE else "good"
 
 
 def _finding(finding: Body) -> tuple[object, ...]:

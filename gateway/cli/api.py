@@ -23,7 +23,9 @@ ANSWER_SECONDS = 30.0
 UNAUTHORIZED = 401
 ERROR = 400
 TEMPORARY = 500
-PLAIN = frozenset({"error", "message", "detail", "title", "type", "status", "statusCode", "instance", "errors", "fields"})
+PLAIN = frozenset(
+    {"error", "message", "detail", "title", "type", "status", "statusCode", "instance", "errors", "fields"}
+)
 """Members of an error that are printed in their own way, or say nothing new."""
 
 

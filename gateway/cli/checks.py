@@ -64,7 +64,8 @@ def store_checks(settings: "Settings") -> Iterator[Check]:
     yield ok("store", f"{dialect.name} can be reached")
     if current != newest:
         state = "empty" if current is None else f"at revision {current}"
-        yield broken("migrations", f"the database is {state}, this version needs {newest}", "run `gateway init` or `gateway migrate`")
+        found = f"the database is {state}, this version needs {newest}"
+        yield broken("migrations", found, "run `gateway init` or `gateway migrate`")
         return
     yield ok("migrations", f"at revision {newest}, the newest")
     store = Store(dialect)
@@ -118,7 +119,9 @@ def profile_check() -> Check:
     except ValueError as error:
         return broken("profile", str(error), "repair or remove it")
     if mine is None:
-        return warn("profile", f"there is none at {where}", "run `gateway init`, or give --url and --key to each command")
+        return warn(
+            "profile", f"there is none at {where}", "run `gateway init`, or give --url and --key to each command"
+        )
     if profile.shared():
         return warn("profile", f"others may read {where}", f"chmod 600 {where}")
     return ok("profile", f"{where}, for {mine.url}")
@@ -162,5 +165,7 @@ def tls_check(settings: "Settings") -> Check:
         ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(settings.tls_cert, settings.tls_key or None)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        return broken("tls files", f"TLS_CERT and TLS_KEY cannot be used: {why}", "set both to files in PEM that belong together")
+        return broken(
+            "tls files", f"TLS_CERT and TLS_KEY cannot be used: {why}", "set both to files in PEM that belong together"
+        )
     return ok("tls files", settings.tls_cert)

@@ -21,18 +21,9 @@ def doctor(config: options.Config = None, as_json: options.Json = False) -> None
 
     Each line says ok, warn or fail, and what to do. Nothing is changed and nothing is sent. Exit code 1: something fails.
     """
-    from gateway.settings import load
-
-    try:
-        settings = load(config)
-    except ValueError as error:
-        checks, shown = [broken("settings", str(error), "correct it; see the table of settings in the README")], {}
-    else:
-        checks, shown = [], in_force(settings)
-    if not as_json:
-        for check in checks:
-            _tell(check)
-    for check in _examine(settings) if not checks else ():
+    checks: list[Check] = []
+    shown: dict[str, Any] = {}
+    for check in _examine(config, shown):
         checks.append(check)
         if not as_json:
             _tell(check)
@@ -46,10 +37,17 @@ def doctor(config: options.Config = None, as_json: options.Json = False) -> None
         raise typer.Exit(1)
 
 
-def _examine(settings: "Settings") -> Iterator[Check]:
-    """All checks, one after the other, so that each is printed as soon as it is known."""
+def _examine(config: str | None, shown: dict[str, Any]) -> Iterator[Check]:
+    """All checks, one after the other, so that each is printed as soon as it is known; `shown` gets the settings."""
     from gateway.cli.smarthost_checks import smarthost_checks
+    from gateway.settings import load
 
+    try:
+        settings = load(config)
+    except ValueError as error:
+        yield broken("settings", str(error), "correct it; without it nothing else can be looked at")
+        return
+    shown |= in_force(settings)
     yield _rules(settings)
     yield from store_checks(settings)
     yield from smarthost_checks(settings)

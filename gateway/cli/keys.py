@@ -34,17 +34,25 @@ def create(
     tenant: options.Tenant = "default",
     scopes: Annotated[
         str,
-        typer.Option("--scopes", metavar="SCOPE,...", help="read, send, manage (its mailboxes), operator (all, as a person)."),
+        typer.Option(
+            "--scopes", metavar="SCOPE,...", help="read, send, manage (its mailboxes), operator (all, as a person)."
+        ),
     ] = "read,send",
     agent: Annotated[
-        str | None, typer.Option("--agent", metavar="AGENT", help="Bind it to this agent; the agent is registered if it is new.")
+        str | None,
+        typer.Option("--agent", metavar="AGENT", help="Bind it to this agent; the agent is registered if it is new."),
     ] = None,
     mailbox: Annotated[
         list[str] | None,
-        typer.Option("--mailbox", metavar="ADDRESS", help="Only for this mailbox; may be repeated. Without it, for all."),
+        typer.Option(
+            "--mailbox", metavar="ADDRESS", help="Only for this mailbox; may be repeated. Without it, for all."
+        ),
     ] = None,
     transactional: Annotated[
-        bool, typer.Option("--transactional", help="It may send mail of kind transactional, which neither holds nor is held.")
+        bool,
+        typer.Option(
+            "--transactional", help="It may send mail of kind transactional, which neither holds nor is held."
+        ),
     ] = False,
     config: options.Config = None,
     as_json: options.Json = False,
@@ -98,7 +106,9 @@ def revoke(
     tenant: options.Tenant = "default",
     queued: Annotated[
         Queued,
-        typer.Option("--queued", help="Its mail that has not left: keep leaves it with its agent, cancel stops it as well."),
+        typer.Option(
+            "--queued", help="Its mail that has not left: keep leaves it with its agent, cancel stops it as well."
+        ),
     ] = Queued.KEEP,
     config: options.Config = None,
     as_json: options.Json = False,
@@ -125,7 +135,11 @@ def describe(key: "Key") -> dict[str, Any]:
     body: dict[str, Any] = {"id": key.id, "tenantId": key.tenant, "keyPrefix": key.prefix, "label": key.label}
     body |= {"status": key.status, "scopes": sorted(key.scopes, key=SCOPES.index), "agentId": key.agent}
     body |= {"scopeAllMailboxes": key.mailboxes is None, "mailboxes": list(key.mailboxes or ())}
-    body |= {"transactional": key.transactional, "createdAt": instant(key.created_at), "lastUsedAt": instant(key.used_at)}
+    body |= {
+        "transactional": key.transactional,
+        "createdAt": instant(key.created_at),
+        "lastUsedAt": instant(key.used_at),
+    }
     return body
 
 

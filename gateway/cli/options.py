@@ -28,7 +28,9 @@ Key = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout instead of text.")]
 Config = Annotated[
     str | None,
-    typer.Option("--config", envvar="GATEWAY_CONFIG", metavar="FILE", help="TOML file with settings; variables win over it."),
+    typer.Option(
+        "--config", envvar="GATEWAY_CONFIG", metavar="FILE", help="TOML file with settings; variables win over it."
+    ),
 ]
 AgentId = Annotated[str | None, typer.Option("--agent-id", metavar="ID", help="The agent, by its id.")]
 AgentName = Annotated[str | None, typer.Option("--agent-name", metavar="NAME", help="The agent, by its name.")]

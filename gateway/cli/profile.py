@@ -40,10 +40,10 @@ def read() -> Profile | None:
         raise ValueError(f"the profile {path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise ValueError(f"the profile {path} is not TOML with the members url and key") from None
-    url, key = values.get("url"), values.get("key")
-    if not isinstance(url, str) or not isinstance(key, str):
-        raise ValueError(f"the profile {path} lacks a text for url or key")
-    return Profile(url, key)
+    match values:
+        case {"url": str(url), "key": str(key)}:
+            return Profile(url, key)
+    raise ValueError(f"the profile {path} lacks a text for url or key")
 
 
 def write(profile: Profile) -> Path:

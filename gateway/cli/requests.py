@@ -7,7 +7,7 @@ from urllib.parse import quote
 import typer
 
 from gateway.cli import options, printing
-from gateway.cli.answers import explain
+from gateway.cli.answers import explain, objects
 from gateway.cli.api import Api
 from gateway.cli.printing import clean, member
 
@@ -70,7 +70,9 @@ def resolve(
             help="Of an unknown delivery: retry (it may arrive twice), assume_sent or cancel; of held mail: approve or reject.",
         ),
     ],
-    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the audit.")] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the audit.")
+    ] = None,
     url: options.Url = None,
     key: options.Key = None,
     as_json: options.Json = False,
@@ -113,18 +115,36 @@ def counted(counts: object) -> str:
 
 
 def tell(trace: dict[str, Any]) -> None:
-    """Print a trace: the send, the rules of its decision, and what happened to it, in order."""
+    """Print a trace: the send, the rules of its decisions, each attempt, and what happened to it, in order."""
     about = member(trace, "request") or {}
     allow = member(trace, "policyDecision", "allow")
     verdict = "allowed" if allow else f"refused: {clean(member(trace, 'policyDecision', 'reason'))}"
     printing.line(f"{member(about, 'id')}: {member(about, 'status')} ({verdict})", "good" if allow else "bad")
-    printing.pairs([("to", member(about, "recipientEmail")), ("created", member(about, "createdAt"))])
-    lines = member(trace, "policyDecision", "auditEvents") or []
-    words = [(member(one, "rule"), _said(one), member(one, "reason"), member(one, "detail")) for one in lines]
+    names = (("to", "recipientEmail"), ("subject", "subject"), ("agent", "agentId"), ("created", "createdAt"))
+    names += (("key", "idempotencyKey"), ("message id", "messageId"), ("because", "sendReason"))
+    printing.pairs([(name, member(about, field)) for name, field in names])
+    lines = objects(member(trace, "policyDecision", "auditEvents"))
+    words = [
+        (one.get("rule"), "pass" if one.get("passed") else "no", one.get("reason"), one.get("detail")) for one in lines
+    ]
     printing.table(("rule", "said", "reason", "detail"), words)
-    happened = [(member(e, "occurredAt"), member(e, "eventType")) for e in member(trace, "deliveryEvents") or []]
-    printing.table(("at", "event"), happened)
+    decided = [
+        [one.get(name) for name in ("no", "at", "moment", "verdict", "reason")]
+        for one in objects(trace.get("decisions"))
+    ]
+    if len(decided) > 1:
+        printing.table(("decision", "at", "moment", "verdict", "reason"), decided)
+    tries = [
+        [one.get("recipient"), one.get("startedAt"), one.get("outcome"), *_said(one)]
+        for one in objects(trace.get("attempts"))
+    ]
+    if tries:
+        printing.table(("attempt to", "started", "outcome", "code", "reply"), tries)
+    happened = [(one.get("at"), one.get("name"), one.get("contact")) for one in objects(trace.get("events"))]
+    printing.table(("at", "event", "contact"), happened)
 
 
-def _said(line: object) -> str:
-    return "pass" if member(line, "passed") else "no"
+def _said(attempt: dict[str, Any]) -> tuple[object, str]:
+    """A server's code, and its words with their enhanced code."""
+    words = [clean(attempt[name]) for name in ("enhanced", "text") if attempt.get(name)]
+    return attempt.get("code"), " ".join(words)

@@ -19,14 +19,22 @@ Addresses = list[str]
 
 
 def send(
-    to: Annotated[Addresses, typer.Option("--to", metavar="ADDRESS", help="Whom it is for; may be given several times.")],
-    subject: Annotated[str | None, typer.Option("--subject", metavar="TEXT", help="The subject; needed unless --eml.")] = None,
-    text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="The body as plain text; - reads stdin.")] = None,
+    to: Annotated[
+        Addresses, typer.Option("--to", metavar="ADDRESS", help="Whom it is for; may be given several times.")
+    ],
+    subject: Annotated[
+        str | None, typer.Option("--subject", metavar="TEXT", help="The subject; needed unless --eml.")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="The body as plain text; - reads stdin.")
+    ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="The body as HTML, from a UTF-8 file; with --text, both.")
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="The body as HTML, from a UTF-8 file; with --text, both."),
     ] = None,
     eml: Annotated[
-        Path | None, typer.Option("--eml", metavar="FILE", help="A whole message (RFC 5322) in place of subject and body.")
+        Path | None,
+        typer.Option("--eml", metavar="FILE", help="A whole message (RFC 5322) in place of subject and body."),
     ] = None,
     cc: Annotated[Addresses | None, typer.Option("--cc", metavar="ADDRESS", help="Who gets a copy.")] = None,
     bcc: Annotated[Addresses | None, typer.Option("--bcc", metavar="ADDRESS", help="Who gets one unseen.")] = None,
@@ -36,23 +44,31 @@ def send(
     idempotency_key: Annotated[
         str | None,
         typer.Option(
-            "--idempotency-key", metavar="KEY", help="1 to 255 visible ASCII characters; the same key never sends twice."
+            "--idempotency-key",
+            metavar="KEY",
+            help="1 to 255 visible ASCII characters; the same key never sends twice.",
         ),
     ] = None,
     fencing_token: Annotated[
-        int | None, typer.Option("--fencing-token", metavar="N", min=1, help="The token of your lease on the only --to.")
+        int | None,
+        typer.Option("--fencing-token", metavar="N", min=1, help="The token of your lease on the only --to."),
     ] = None,
     kind: Annotated[
         str | None, typer.Option("--kind", metavar="KIND", help="outreach (the default), reply or transactional.")
     ] = None,
     schedule: Annotated[
-        str | None, typer.Option("--schedule", metavar="TIME", help="Not before this time: ISO 8601, e.g. 2030-01-31T09:00:00Z.")
+        str | None,
+        typer.Option("--schedule", metavar="TIME", help="Not before this time: ISO 8601, e.g. 2030-01-31T09:00:00Z."),
     ] = None,
     agent: Annotated[
         str | None, typer.Option("--agent", metavar="AGENT", help="Send as this agent, where the key is bound to none.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only judge it: the same findings, nothing kept or sent.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help=f"Wait for the relay's first attempt, at most {WAIT_SECONDS} s.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only judge it: the same findings, nothing kept or sent.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help=f"Wait for the relay's first attempt, at most {WAIT_SECONDS} s.")
+    ] = False,
     url: options.Url = None,
     key: options.Key = None,
     as_json: options.Json = False,

@@ -29,7 +29,9 @@ def serve(
     ] = None,
     bind: Annotated[
         str | None,
-        typer.Option("--bind", metavar="HOST:PORT", help="Where the HTTP door listens; port 0 takes a free one (see the log)."),
+        typer.Option(
+            "--bind", metavar="HOST:PORT", help="Where the HTTP door listens; port 0 takes a free one (see the log)."
+        ),
     ] = None,
     config: options.Config = None,
 ) -> None:
@@ -76,7 +78,11 @@ def sink(
     script: Annotated[
         Path | None,
         typer.Option(
-            "--script", metavar="FILE", exists=True, dir_okay=False, help="Be as rude as this script says, not a good server."
+            "--script",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Be as rude as this script says, not a good server.",
         ),
     ] = None,
     as_json: options.Json = False,
@@ -128,7 +134,12 @@ def _tell(mail: "Mail", *, as_json: bool) -> None:
     headers = BytesHeaderParser(policy=default).parsebytes(mail.content)
     subject, message_id = _header(headers, "subject"), _header(headers, "message-id")
     if as_json:
-        about = {"number": mail.number, "session": mail.session, "from": mail.envelope_from, "to": list(mail.recipients)}
+        about = {
+            "number": mail.number,
+            "session": mail.session,
+            "from": mail.envelope_from,
+            "to": list(mail.recipients),
+        }
         about |= {"bytes": len(mail.content), "subject": subject, "messageId": message_id}
         sys.stdout.write(json.dumps(about) + "\n")
     else:

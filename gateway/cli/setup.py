@@ -83,7 +83,9 @@ def _keep(mine: profile.Profile) -> str:
     try:
         return str(profile.write(mine))
     except OSError as error:
-        printing.note(f"warning: the profile {profile.place()} cannot be written: {error.strerror}; keep the key yourself")
+        printing.note(
+            f"warning: the profile {profile.place()} cannot be written: {error.strerror}; keep the key yourself"
+        )
         return ""
 
 

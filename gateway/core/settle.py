@@ -63,7 +63,7 @@ def settle(standing: Standing, claim_no: int, outcome: Outcome, retry: Retry, ro
 
 
 def _from_taken(standing: Standing, outcome: Outcome, retry: Retry, roll: float) -> Settlement:
-    tried = standing.attempts + 1
+    tried = standing.attempts + (standing.state is not State.UNKNOWN)  # a late reply belongs to an attempt that counted
     match outcome:
         case Relayed():
             return Settlement(State.RELAYED, tried, stamp=True)

@@ -14,6 +14,7 @@ from gateway.doors.fields import (
     MessageId,
     Name,
     Octets,
+    Part,
     People,
     Person,
     Sender,
@@ -53,30 +54,25 @@ HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, StringConstraints(max_length=10_000), AfterValidator(_header_value)]
 
 
-class Header(Shape):
+class Header(Part):
     """One header of the caller's own."""
 
-    tenant_id: ClassVar[None]  # type: ignore[misc,assignment]  # a part names no tenant
     name: HeaderName
     value: HeaderValue
 
 
-class File(Shape):
+class File(Part):
     """A file to attach; with a content id, html can show it as `cid:`."""
 
-    unsupported: ClassVar = frozenset({"id"})
-
-    tenant_id: ClassVar[None]  # type: ignore[misc,assignment]  # a part names no tenant
     filename: Annotated[str, StringConstraints(max_length=255)]
     content: Octets = Field(description="The file in base64.")
     content_type: Annotated[str, StringConstraints(max_length=255)] = "application/octet-stream"
     content_id: Annotated[str, StringConstraints(max_length=200)] | None = None
 
 
-class Payload(Shape):
+class Payload(Part):
     """What is said, for clients that fill templates."""
 
-    tenant_id: ClassVar[None]  # type: ignore[misc,assignment]  # a part names no tenant
     subject: Subject | None = None
     text: Text | None = None
     html: Text | None = None
@@ -102,7 +98,7 @@ def _not_humanized(value: object) -> bool:
 class SendRequest(Shape):
     """A mail to send, or to try in a dry run."""
 
-    unsupported: ClassVar = frozenset({"deferOnWarmup", "humanizeStyle", "humanizeProvider"})
+    unsupported: ClassVar = frozenset({"deferOnWarmup", "humanizeStyle", "humanizeProvider", "attachments[].id"})
 
     from_: Sender | None = Field(None, alias="from", description="One of the key's mailboxes, with or without a name.")
     mailbox_id: Name | None = Field(None, description="The mailbox to send from, by id; without it, the key's first.")
@@ -166,6 +162,12 @@ class SendRequest(Shape):
         return bool(self.raw_message is not None or self.attachments) or any(
             self.say(name) is not None for name in ("text", "html")
         )
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the message will have."""
+        texts = sum(len(self.say(name) or "") for name in CONTENT)
+        return texts + len(self.raw_message or b"") + sum(len(file.content) for file in self.attachments or ())
 
     @property
     def own_headers(self) -> tuple[tuple[str, str], ...]:

@@ -29,11 +29,12 @@ IMPLIED = {"operator": keys.SCOPES, "manage": ("read", "send", "manage")}
 
 @dataclass(frozen=True, slots=True)
 class Tenancy:
-    """What a door knows of the tenant: its profile, the rules of its person keys, its mailboxes, oldest first."""
+    """What a door knows of the tenant: its profile, the rules of its person keys, its mailboxes, oldest first, and their domains."""
 
     profile: Profile
     rules: KeyRules
     mailboxes: tuple[Mailbox, ...]
+    own_domains: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,9 @@ class Authenticator:
 
 def _granted(tx: Tx, key: keys.Key) -> Grant:
     profile = tx.profile(key.tenant)
-    tenancy = Tenancy(profile, profile.rules, tuple(agents.list_mailboxes(tx, key.tenant)))
+    boxes = tuple(agents.list_mailboxes(tx, key.tenant))
+    domains = frozenset(box.address.rpartition("@")[2] for box in boxes)
+    tenancy = Tenancy(profile, profile.rules, boxes, domains)
     return Grant(
         key.tenant,
         key.id,

@@ -113,6 +113,13 @@ def _coming(value: object, info: ValidationInfo) -> datetime:
     return at
 
 
+def _future(value: object, info: ValidationInfo) -> datetime:
+    at = moment(value)
+    if at <= info.context.now:
+        raise fault("must lie in the future")
+    return at
+
+
 def _octets(value: object) -> bytes:
     if not isinstance(value, str):
         raise fault("must be a text in base64")
@@ -147,16 +154,16 @@ People = Annotated[
     WithJsonSchema({"anyOf": [_EMAIL, {"type": "array", "items": _EMAIL, "maxItems": PEOPLE_MAX}]}),
 ]
 Token = Annotated[int, Field(ge=0, le=TOKEN_MAX)]
-Moment = Annotated[datetime, PlainValidator(moment), WithJsonSchema(_TIME)]
 Coming = Annotated[datetime, PlainValidator(_coming), WithJsonSchema(_TIME)]
+Future = Annotated[datetime, PlainValidator(_future), WithJsonSchema(_TIME)]
 Octets = Annotated[
     bytes, PlainValidator(_octets), WithJsonSchema({"type": "string", "contentEncoding": "base64"})
 ]
 Count = Annotated[int, BeforeValidator(_digits), Field(ge=0)]
 
 
-class Shape(BaseModel):
-    """What a request may hold: camel case outside, nothing beyond the named members, nothing coerced."""
+class Part(BaseModel):
+    """A part of a request: camel case outside, nothing beyond the named members, nothing coerced."""
 
     model_config = ConfigDict(
         strict=True,
@@ -167,8 +174,12 @@ class Shape(BaseModel):
         arbitrary_types_allowed=True,
     )
 
+
+class Shape(Part):
+    """What a request may hold, as a whole."""
+
     unsupported: ClassVar[frozenset[str]] = frozenset()
-    """Members that the pages we follow document and this gateway does not know yet: refused by name."""
+    """Members that the pages we follow document and this gateway does not know yet: refused by name (`attachments[].id`)."""
 
     tenant_id: Name | None = Field(None, description="The key's own tenant; another one is refused.")
 

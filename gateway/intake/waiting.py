@@ -16,7 +16,9 @@ log = logging.getLogger(__name__)
 LOOK = 0.5
 """Seconds between two looks for mail that is due."""
 AT_ONCE = 64
-SWEEP_LIMIT = 500
+SWEEP = 5.0
+"""Seconds between two looks at held and unknown mail."""
+PAGE = 500
 
 
 class ReleaseLoop:
@@ -40,9 +42,13 @@ class ReleaseLoop:
             await asyncio.wait({self._loop})
 
     async def _run(self) -> None:
+        swept = float("-inf")
         while True:
             try:
                 more = await self.look()
+                if self.intake.store.boot() / 1_000_000 - swept >= SWEEP:
+                    await self.sweep()
+                    swept = self.intake.store.boot() / 1_000_000
             except StoreUnavailableError as error:
                 log.warning("waiting mail cannot be looked at now", extra={"cause": str(error)})
                 more = 0
@@ -50,7 +56,7 @@ class ReleaseLoop:
                 await asyncio.sleep(LOOK)
 
     async def look(self) -> int:
-        """Release what is due, and let time decide what is ripe. Returns how many sends were due."""
+        """Release what is due. Returns how many sends were."""
         fresh_us = round(self.intake.terms.rejudge_after * 1_000_000)
         store = self.intake.store
         pairs = await asyncio.to_thread(
@@ -62,9 +68,20 @@ class ReleaseLoop:
                 raise result
             if isinstance(result, BaseException):
                 log.error("a release failed", exc_info=result, extra={"request": request})
-        for one in await asyncio.to_thread(store.read, lambda tx: waiting.ripe(tx, limit=SWEEP_LIMIT)):
-            await self._ripen(one)
         return len(pairs)
+
+    async def sweep(self) -> None:
+        """Let time decide about all that waits open, a page at a time."""
+        last: Ripe | None = None
+        while True:
+            page = await asyncio.to_thread(
+                self.intake.store.read, lambda tx, after=last: waiting.open_page(tx, after, limit=PAGE)
+            )
+            for one in page:
+                await self._ripen(one)
+            if len(page) < PAGE:
+                return
+            last = page[-1]
 
     async def _ripen(self, one: Ripe) -> None:
         intake = self.intake

@@ -67,6 +67,12 @@ class Store:
         check(store.dialect)
         return store
 
+    def abort(self) -> None:
+        """Make the transaction that runs fail now, from another thread: nothing may wait for a commit for ever."""
+        connection = self._writer
+        if connection is not None:
+            self.dialect.abort(connection)
+
     def close(self) -> None:
         """Close all connections; the store may be used again."""
         with self._lock:
@@ -129,8 +135,6 @@ class Store:
                     raise StoreUnavailableError(str(error)) from error
                 raise
             self._commit(cursor, ids)
-            for tenant, (now_us, _) in tx.tenants.items():
-                self._steady.committed(tenant, now_us)
         step("commit.after")
         return result
 
@@ -163,7 +167,7 @@ class Store:
         else:
             row = tx.row(read_plain_clock, {})
             assert row is not None, "the clock row is made by the first migration"  # noqa: S101
-            tx.now_us = max(row["now_us"], row["last_us"] or 0)
+            tx.now_us = self._steady.now("", row["now_us"], row["last_us"] or 0)
 
     def _finish(self, tx: Tx) -> None:
         tx.many(write_clock, [{"t": tenant, "now_us": now} for tenant, (now, _) in tx.tenants.items()])

@@ -39,7 +39,10 @@ def boot_us() -> int:
 
 
 class Steady:
-    """Remembers, by tenant, the last committed time and when (boot-time) this process read it."""
+    """Remembers, by tenant, the last time that this process was given and when (boot-time) that was.
+
+    The name "" stands for transactions that concern no tenant.
+    """
 
     def __init__(self, boot: Callable[[], int] = boot_us) -> None:
         """Take the boot-time clock, in microseconds; tests may give their own."""
@@ -49,12 +52,7 @@ class Steady:
     def now(self, tenant: str, database_us: int, last_us: int) -> int:
         """The time for a transaction of `tenant`, given the database's clock and the last committed time."""
         boot = self._boot()
-        seen_last, seen_boot = self._seen.get(tenant, (-1, boot))
-        if seen_last != last_us:
-            seen_boot = boot
-        self._seen[tenant] = (last_us, seen_boot)
-        return max(database_us, last_us + (boot - seen_boot), last_us + 1)
-
-    def committed(self, tenant: str, now_us: int) -> None:
-        """Remember that `now_us` has been committed as the tenant's last time."""
-        self._seen[tenant] = (now_us, self._boot())
+        seen_us, seen_boot = self._seen.get(tenant, (last_us, boot))
+        now_us = max(database_us, last_us + 1, seen_us + (boot - seen_boot))
+        self._seen[tenant] = (now_us, boot)
+        return now_us

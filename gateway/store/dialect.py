@@ -48,8 +48,8 @@ class Dialect(Protocol):
     def for_update(self, select: sa.Select[Any], of: sa.Table, *, skip_locked: bool = False) -> sa.Select[Any]:
         """Lock the selected rows where the database needs that."""
 
-    def version(self, connection: Any) -> object:  # noqa: ANN401
-        """Something cheap that changes whenever another connection has committed, or `None` where there is no such thing."""
+    def abort(self, connection: Any) -> None:  # noqa: ANN401
+        """Make whatever the connection waits for fail now; called from another thread."""
 
 
 Builder = Callable[[Dialect], sa.Executable]

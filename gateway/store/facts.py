@@ -182,7 +182,7 @@ def suppression_rows(d: Dialect) -> sa.Executable:
     )
 
 
-def _suppression_subjects(key: str) -> list[str]:
+def suppression_subjects(key: str) -> list[str]:
     """The key itself, its domain, and every parent domain (a suppressed domain covers its sub-domains)."""
     labels = key.rpartition("@")[2].split(".")
     return [key, *(".".join(labels[i:]) for i in range(len(labels)))]
@@ -190,7 +190,7 @@ def _suppression_subjects(key: str) -> list[str]:
 
 def load_suppressions(tx: Tx, tenant: str, asks: Sequence[SuppressionAsk]) -> Answered:
     """The first suppression that covers each person: by address, then by domain; campaign rows only for their campaign."""
-    subjects = {s for ask in asks for s in _suppression_subjects(ask.key)}
+    subjects = {s for ask in asks for s in suppression_subjects(ask.key)}
     rows = tx.rows(
         suppression_rows, {"tenant": tenant, "subjects": tx.array(sorted(subjects)), "now": tx.now_of(tenant)}
     )
@@ -199,7 +199,7 @@ def load_suppressions(tx: Tx, tenant: str, asks: Sequence[SuppressionAsk]) -> An
         found[row["subject"]].append(row)
     answers: Answered = {}
     for ask in asks:
-        covering = [row for s in _suppression_subjects(ask.key) for row in found.get(s, ())]
+        covering = [row for s in suppression_subjects(ask.key) for row in found.get(s, ())]
         binding = [row for row in covering if not row["campaign"] or row["campaign"] == ask.campaign]
         first = binding[0] if binding else None
         answers[ask] = None if first is None else SuppressionAnswer(_scope(first), first["reason_code"])

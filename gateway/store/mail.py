@@ -45,10 +45,10 @@ def write(tx: Tx, tenant: str, pairs: Sequence[tuple[Judged, Record]], *, counte
     """
     last = {r.id: index for index, (_, r) in enumerate(pairs)}
     kept = [pair for index, pair in enumerate(pairs) if last[pair[1].id] == index]
-    _forget(tx, tenant, [r.id for j, r in kept if j.prior is not None])
+    numbers = _forget(tx, tenant, [r.id for j, r in kept if j.prior is not None])
     tx.many(_insert_content, [_content_row(j, r) for j, r in kept if not _blocked(j)])
     tx.many(_insert_send, [_send_row(j, r) for j, r in kept])
-    tx.many(_insert_delivery, [row for j, r in kept for row in _delivery_rows(j, r)])
+    tx.many(_insert_delivery, [row for j, r in kept for row in _delivery_rows(j, r, numbers.get(r.id, 0))])
     tx.many(insert_decision, [decision_row(r, j.mail.moment.value) for j, r in pairs])
     _count(tx, tenant, [j.mail for j, _ in pairs if not _blocked(j)], counted)
     events.append(tx, [_event(j, r) for j, r in pairs])
@@ -110,8 +110,13 @@ def build(tx: Tx, tenant: str, judged: Judged) -> Record:
     )
 
 
-def _insert_content(_: Dialect) -> sa.Executable:
-    return sa.insert(contents)
+def _insert_content(d: Dialect) -> sa.Executable:
+    """A body is written once, but for a send that was stopped in flight and is judged anew with what it says now."""
+    insert = d.upsert(contents)
+    made: sa.Executable = insert.on_conflict_do_update(
+        index_elements=[contents.c.tenant, contents.c.send_id], set_={"body": insert.excluded.body}
+    )
+    return made
 
 
 def _content_row(judged: Judged, record: Record) -> dict[str, Any]:
@@ -162,7 +167,8 @@ def _insert_delivery(_: Dialect) -> sa.Executable:
     return sa.insert(deliveries)
 
 
-def _delivery_rows(judged: Judged, record: Record) -> list[dict[str, Any]]:
+def _delivery_rows(judged: Judged, record: Record, claim_no: int) -> list[dict[str, Any]]:
+    """The rows of a send; `claim_no` is the highest that any of its deliveries has had."""
     now = to_us(record.decided_at)
     return [
         {
@@ -178,7 +184,7 @@ def _delivery_rows(judged: Judged, record: Record) -> list[dict[str, Any]]:
             "actor": record.actor,
             "digest": record.digest,
             "state": d.state.value,
-            "claim_no": 0,
+            "claim_no": claim_no,
             "epoch": "",
             "due_us": maybe_us(d.due_at) or now,
             "created_us": now,
@@ -228,11 +234,26 @@ def _delete_sends(d: Dialect) -> sa.Executable:
     return sa.delete(sends).where(sends.c.tenant == TENANT, d.within(sends.c.id, "ids"))
 
 
-def _forget(tx: Tx, tenant: str, ids: Sequence[str]) -> None:
-    """Take away refused records that are judged anew and written again; their decisions stay in the trace."""
-    if ids:
-        tx.run(_delete_deliveries, {"tenant": tenant, "ids": tx.array(ids)})
-        tx.run(_delete_sends, {"tenant": tenant, "ids": tx.array(ids)})
+def _claim_numbers(d: Dialect) -> sa.Executable:
+    return (
+        sa.select(deliveries.c.send_id, sa.func.max(deliveries.c.claim_no).label("highest"))
+        .where(deliveries.c.tenant == TENANT, d.within(deliveries.c.send_id, "ids"))
+        .group_by(deliveries.c.send_id)
+    )
+
+
+def _forget(tx: Tx, tenant: str, ids: Sequence[str]) -> dict[str, int]:
+    """Take away refused records that are judged anew and written again; their decisions and attempts stay in the trace.
+
+    Returns the highest claim number of each: being judged again never resets it (ARCHITECTURE 9).
+    """
+    if not ids:
+        return {}
+    about = {"tenant": tenant, "ids": tx.array(ids)}
+    numbers = {row["send_id"]: row["highest"] for row in tx.rows(_claim_numbers, about)}
+    tx.run(_delete_deliveries, about)
+    tx.run(_delete_sends, about)
+    return numbers
 
 
 def _repeat(_: Dialect) -> sa.Executable:

@@ -192,7 +192,7 @@ class Report:
 
 
 def _update(_: Dialect) -> sa.Executable:
-    names = ("state", "attempts", "due_us", "reason", "code", "enhanced", "text", "changed_us", "detail", "forbidden")
+    names = ("state", "attempts", "due_us", "reason", "code", "enhanced", "text", "changed_us", "detail", "judged_us")
     return (
         sa.update(deliveries)
         .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
@@ -242,8 +242,13 @@ def _settle_round(tx: Tx, reports: Sequence[Report]) -> list[State | None]:
     ended: list[dict[str, Any]] = []
     happened: list[events.Event] = []
     states: list[State | None] = []
+    moved: list[tuple[Claim, Row, Settlement]] = []
     for report in reports:
-        row, tenant = found[report.claim.tenant, report.claim.delivery], report.claim.tenant
+        tenant = report.claim.tenant
+        row = found.get((tenant, report.claim.delivery))
+        if row is None:  # stopped in flight, then judged anew for fewer people
+            states.append(None)
+            continue
         now = tx.now_of(tenant)
         old = State(row["state"])
         age = (now - (row["since_us"] or row["created_us"])) / US
@@ -256,10 +261,12 @@ def _settle_round(tx: Tx, reports: Sequence[Report]) -> list[State | None]:
         _check(old, change.state, report.claim.delivery)
         changes.append(_changed(report, row, change, now))
         happened.append(_event(report, row, change))
-        _consequences(tx, report.claim, row, change)
+        moved.append((report.claim, row, change))
     tx.many(_update, changes)
     tx.many(_end_attempt, ended)
     events.append(tx, happened)
+    for one in moved:  # only now: what a suppression stops must not be written over by another's retry
+        _consequences(tx, *one)
     return states
 
 
@@ -283,9 +290,10 @@ def _changed(report: Report, row: Row, change: Settlement, now: int) -> dict[str
         "new_state": change.state.value,
         "new_attempts": change.attempts,
         "new_due_us": row["due_us"] if change.due_in is None else now + round(change.due_in * US),
+        # An unknown one held nobody off: what has happened since is looked at before it goes a second time.
+        "new_judged_us": 0 if row["state"] == State.UNKNOWN else row["judged_us"],
         "new_reason": change.reason,
         "new_detail": getattr(report.outcome, "why", ""),
-        "new_forbidden": row["forbidden"],
         "new_code": code,
         "new_enhanced": enhanced,
         "new_text": text,

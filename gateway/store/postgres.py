@@ -1,6 +1,9 @@
 """PostgreSQL through psycopg 3: one advisory lock per tenant, READ COMMITTED, rows locked in id order."""
 
+import contextlib
 import hashlib
+import os
+import socket
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -86,9 +89,10 @@ class Postgres:
         """Lock the rows in the order selected."""
         return select.with_for_update(of=of, skip_locked=skip_locked)
 
-    def version(self, connection: "psycopg.Connection[dict[str, Any]]") -> object:  # noqa: ARG002
-        """There is no such counter."""
-        return None
+    def abort(self, connection: "psycopg.Connection[dict[str, Any]]") -> None:
+        """Cut the line: a cancel would be answered with success by a commit that waits for a standby, and it is not durable."""
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
 
 
 def lock_number(tenant: str) -> int:

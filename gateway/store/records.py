@@ -10,7 +10,7 @@ from gateway.core.delivery import State
 from gateway.core.record import DeliveryRecord, Record
 from gateway.store.clock import from_us, maybe_time
 from gateway.store.dialect import Dialect, Row
-from gateway.store.schema import contents, decisions, deliveries, sends
+from gateway.store.schema import attempts, contents, decisions, deliveries, sends
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
@@ -139,6 +139,21 @@ def _decision_rows(_: Dialect) -> sa.Executable:
 def decisions_of(tx: Tx, tenant: str, request: str) -> list[Row]:
     """All decisions about one send, oldest first."""
     return tx.rows(_decision_rows, {"tenant": tenant, "id_": request})
+
+
+def _attempt_rows(_: Dialect) -> sa.Executable:
+    tried = sa.and_(attempts.c.tenant == deliveries.c.tenant, attempts.c.delivery_id == deliveries.c.id)
+    return (
+        sa.select(attempts, deliveries.c.address)
+        .select_from(deliveries.join(attempts, tried))
+        .where(deliveries.c.tenant == TENANT, deliveries.c.send_id == sa.bindparam("send"))
+        .order_by(attempts.c.started_us, attempts.c.delivery_id, attempts.c.claim_no)
+    )
+
+
+def attempts_of(tx: Tx, tenant: str, request: str) -> list[Row]:
+    """All attempts to deliver one send, oldest first, with the recipient's address."""
+    return tx.rows(_attempt_rows, {"tenant": tenant, "send": request})
 
 
 def _bodies(d: Dialect) -> sa.Executable:

@@ -2,6 +2,7 @@
 
 import sqlalchemy as sa
 
+from gateway.core.delivery import MARKABLE, UNSENT
 from gateway.core.record import Record
 from gateway.store import forbid
 from gateway.store.dialect import Dialect
@@ -9,8 +10,8 @@ from gateway.store.keys import Key, revoke_key
 from gateway.store.schema import deliveries, sends
 from gateway.store.tx import Tx
 
-TENANT = sa.bindparam("tenant")
-UNDER_WAY = tuple(sorted(state.value for state in forbid.UNSENT | forbid.MARKABLE))
+TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
+UNDER_WAY = tuple(sorted(state.value for state in UNSENT | MARKABLE))
 
 
 def _under_way(_: Dialect) -> sa.Executable:

@@ -73,6 +73,6 @@ class Sqlite:
         """Nothing to do: the writer is alone."""
         return select
 
-    def version(self, connection: sqlite3.Connection) -> object:
-        """`PRAGMA data_version`: changes when another connection commits."""
-        return connection.execute("PRAGMA data_version").fetchone()[0]
+    def abort(self, connection: sqlite3.Connection) -> None:
+        """Interrupt the running statement."""
+        connection.interrupt()

@@ -73,12 +73,16 @@ def _claim(row: Row) -> Claim:
 
 
 def _open(_: Dialect) -> sa.Executable:
+    """A page of deliveries that wait open, beyond the last one seen."""
+    at, seen = sa.bindparam("at", type_=sa.BigInteger), sa.bindparam("seen", type_=sa.Text)
     box = sa.and_(mailboxes.c.tenant == deliveries.c.tenant, mailboxes.c.id == deliveries.c.mailbox)
     return (
         sa.select(deliveries, mailboxes.c.options)
         .select_from(deliveries.join(mailboxes, box))
-        .where(open_, deliveries.c.changed_us <= sa.bindparam("before"))
-        .order_by(deliveries.c.changed_us)
+        .where(
+            open_, sa.or_(deliveries.c.changed_us > at, sa.and_(deliveries.c.changed_us == at, deliveries.c.id > seen))
+        )
+        .order_by(deliveries.c.changed_us, deliveries.c.id)
         .limit(sa.bindparam("top"))
     )
 
@@ -94,13 +98,15 @@ class Ripe:
     kind: str
     tried: int
     age_us: int
+    changed_us: int
     lateness_us: int
     unknown: Mapping[str, str] = field(default_factory=dict)
 
 
-def ripe(tx: Tx, *, limit: int) -> list[Ripe]:
-    """Held and unknown deliveries, longest unchanged first, with their mailbox's own setting for unknown ones."""
-    rows = tx.rows(_open, {"before": tx.now_us, "top": limit})
+def open_page(tx: Tx, after: Ripe | None, *, limit: int) -> list[Ripe]:
+    """Held and unknown deliveries beyond `after`, longest unchanged first, with their mailbox's setting for unknown ones."""
+    at, seen = (after.changed_us, after.delivery) if after else (-1, "")
+    rows = tx.rows(_open, {"at": at, "seen": seen, "top": limit})
     return [
         Ripe(
             r["tenant"],
@@ -110,6 +116,7 @@ def ripe(tx: Tx, *, limit: int) -> list[Ripe]:
             r["kind"],
             r["tried"],
             tx.now_us - r["changed_us"],
+            r["changed_us"],
             tx.now_us - (r["not_before_us"] or r["created_us"]) if not r["attempts"] else -1,
             json.loads(r["options"]).get("unknown", {}),
         )

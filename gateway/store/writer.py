@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 MAX_DECISIONS = 64
 MAX_WAITING = 20_000
+DEADLINE = 45.0
+"""Seconds for one group, above every time-out of the database: only a COMMIT can last longer (a standby that hangs)."""
 
 
 class Rank(IntEnum):
@@ -94,7 +96,7 @@ class Writer:
                 if self._executor is None:
                     results = self._run(batch)
                 else:
-                    results = await asyncio.get_running_loop().run_in_executor(self._executor, self._run, batch)
+                    results = await self._in_thread(self._executor, batch)
                 for job, result in zip(batch, results, strict=True):
                     if job.future.done():  # its caller has gone; the work stands all the same
                         continue
@@ -104,6 +106,16 @@ class Writer:
                         job.future.set_result(result)
         finally:
             self._running = None
+
+    async def _in_thread(self, executor: ThreadPoolExecutor, batch: list[Job]) -> list[Any]:
+        """Run a group in the writer's thread; a group beyond its deadline is broken off, and its outcome looked up."""
+        work = asyncio.get_running_loop().run_in_executor(executor, self._run, batch)
+        while True:
+            done, _ = await asyncio.wait({work}, timeout=DEADLINE)
+            if done:
+                return work.result()
+            log.error("a transaction is stuck and is broken off", extra={"jobs": len(batch)})
+            self.store.abort()
 
     def _take(self) -> list[Job]:
         """Everyone who waits, but at most MAX_DECISIONS decisions; permits and settles are never left behind."""

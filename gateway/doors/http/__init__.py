@@ -1,0 +1,29 @@
+"""The HTTP door: a FastAPI application that turns requests into submissions and decisions into answers.
+
+`guard` stands around it, `inlet` takes what comes in, `problems` says no; the routes are in the other files and in the
+rooms.
+"""
+
+from fastapi import FastAPI
+
+from gateway.doors.context import Context
+from gateway.doors.http import keys, pages, problems, requests, sends, suppressions
+from gateway.doors.http.described import document
+from gateway.doors.http.guard import Guard
+
+__all__ = ["create_app"]
+
+
+def create_app(context: Context) -> FastAPI:
+    """Put the door together: its own routes, those of the rooms, and what stands around them."""
+    app = FastAPI(
+        title="Agent mail gateway", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
+    app.state.context = context
+    app.state.readiness = pages.Readiness()
+    for router in (sends.router, requests.router, suppressions.router, keys.router, *context.routers, pages.router):
+        app.include_router(router)
+    problems.install(app)
+    app.add_middleware(Guard, hosts=context.settings.hosts())
+    app.openapi = lambda: document(app)  # type: ignore[method-assign]  # FastAPI's own way to replace it
+    return app

@@ -1,0 +1,87 @@
+"""What stands around all routes: the Host check, the headers of every answer, and one dull answer to what nobody expected.
+
+The Host check is for browsers whose name server was made to point a stranger's name at a loopback address (DNS
+rebinding); probes of an orchestrator, which call by address, may ask for `/healthz` and `/readyz`.
+"""
+
+import logging
+import secrets
+import traceback
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.doors.http.problems import PROBLEM, dumped
+
+log = logging.getLogger(__name__)
+
+PROBES = frozenset({"/healthz", "/readyz"})
+POLICY = b"content-security-policy"
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+CLOSED = (POLICY, b"default-src 'none'; frame-ancestors 'none'")
+
+
+class Guard:
+    """The outermost layer of the door."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+        """Let in requests for these names; `*` among them lets in all."""
+        self.app = app
+        self.hosts = None if "*" in hosts else frozenset(name.lower().removesuffix(".") for name in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = list(message.get("headers", ()))
+                own = any(name == POLICY for name, _ in headers)
+                message["headers"] = [*headers, *HEADERS] if own else [*headers, *HEADERS, CLOSED]
+            await send(message)
+
+        if not self._meant(scope):
+            await _answer(sending, 421, "misdirected_request", "this gateway is not called by this name; see ALLOWED_HOSTS")
+            return
+        try:
+            await self.app(scope, receive, sending)
+        except Exception as error:
+            number = secrets.token_hex(8)
+            log.error("a request failed", extra={"id": number, "path": scope["path"], **cause(error)})  # noqa: TRY400
+            if started:
+                raise
+            await _answer(sending, 500, "internal_error", "something went wrong here; it was logged under this id", number)
+
+    def _meant(self, scope: Scope) -> bool:
+        if self.hosts is None or scope["path"] in PROBES:
+            return True
+        given = [value for name, value in scope["headers"] if name == b"host"]
+        return len(given) == 1 and _name(given[0].decode("latin-1")) in self.hosts
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without its port, in lower case."""
+    name, bracket, _ = host.rpartition("]")
+    return (name + bracket if bracket else host.partition(":")[0]).lower().removesuffix(".")
+
+
+def cause(error: BaseException) -> dict[str, object]:
+    """What went wrong, for the operator's log: kind and places, never the text, which may hold what was sent."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return {"kind": type(error).__qualname__, "at": [f"{f.filename}:{f.lineno} {f.name}" for f in frames[-12:]]}
+
+
+async def _answer(send: Send, status: int, slug: str, message: str, number: str | None = None) -> None:
+    body = dumped({"error": slug, "message": message} | ({"id": number} if number else {}))
+    headers = [(b"content-type", PROBLEM.encode()), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

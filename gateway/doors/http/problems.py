@@ -1,0 +1,86 @@
+"""Every error leaves as `application/problem+json` (RFC 9457) with `{error: "<slug>", message, ...}` and nothing else."""
+
+import json
+from collections.abc import Mapping
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from gateway.core.errors import ConflictError, NotFoundError, StoreUnavailableError
+from gateway.core.verdict import KEY_REUSED, STORE_UNAVAILABLE
+from gateway.doors.refusal import Refusal
+
+PROBLEM = "application/problem+json"
+RETRY_SECONDS = 2
+"""What `Retry-After` says where nothing better is known."""
+
+UNAUTHORIZED = 401
+BREAKS_OFF = frozenset({408, 413})
+"""The rest of the body is not read, so the connection cannot be used again."""
+
+SLUGS = {404: "not_found", 405: "method_not_allowed"}
+WORDS = {404: "there is no such route", 405: "this route does not know this method"}
+
+
+def reply(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A JSON answer, in ASCII: nothing in it can act on a terminal or end a line."""
+    return Response(dumped(body), status, headers, "application/json")
+
+
+def problem(
+    status: int, slug: str, message: str, headers: Mapping[str, str] | None = None, **extra: object
+) -> Response:
+    """An error as the wire has it."""
+    return Response(dumped({"error": slug, "message": message, **extra}), status, headers, PROBLEM)
+
+
+def dumped(body: object) -> bytes:
+    """JSON without blanks."""
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+async def _refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)  # noqa: S101  (for the type checker)
+    headers: dict[str, str] = {}
+    if error.status == UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.status in BREAKS_OFF:
+        headers["Connection"] = "close"
+    return problem(error.status, error.slug, error.message, headers, **error.extra)
+
+
+async def _routing(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101  (for the type checker)
+    slug, words = SLUGS.get(error.status_code, "refused"), WORDS.get(error.status_code, "refused")
+    return problem(error.status_code, slug, words, error.headers)
+
+
+async def _not_found(_: Request, error: Exception) -> Response:
+    return problem(404, "not_found", str(error))
+
+
+async def _conflict(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ConflictError)  # noqa: S101  (for the type checker)
+    status = KEY_REUSED.strict if error.slug == KEY_REUSED.slug else 409
+    return problem(status, error.slug, str(error), **error.extra)
+
+
+async def _unavailable(_: Request, __: Exception) -> Response:
+    reason = STORE_UNAVAILABLE
+    words = f"{reason.text}; the same request with the same key may be repeated"
+    return problem(reason.strict, reason.slug, words, {"Retry-After": str(RETRY_SECONDS)}, nextAction=reason.next)
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    return problem(400, "client_disconnected", "the body did not come to its end")
+
+
+def install(app: FastAPI) -> None:
+    """Let the application answer all known errors in this way; what nobody expected is answered by the guard."""
+    app.add_exception_handler(Refusal, _refusal)
+    app.add_exception_handler(HTTPException, _routing)
+    app.add_exception_handler(NotFoundError, _not_found)
+    app.add_exception_handler(ConflictError, _conflict)
+    app.add_exception_handler(StoreUnavailableError, _unavailable)
+    app.add_exception_handler(ClientDisconnect, _gone)

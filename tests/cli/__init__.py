@@ -1,0 +1,1 @@
+"""Tests of the command line: usage in this process, main paths with real ones."""

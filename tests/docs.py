@@ -1,0 +1,165 @@
+"""The parts of README.md and docs/ that are made from the code; they stand there between two comments.
+
+`python -m tests.docs` names the parts that have fallen behind and ends with 1; `python -m tests.docs --write` renews
+them. tests/test_docs.py fails while one is behind, so that whoever adds a setting, a reason, a route, a command or a
+state has it described in the same change.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from gateway.core.delivery import BORN, ENDED, IN_FLIGHT, MARKABLE, TRANSITIONS, State
+from gateway.core.verdict import HOLD, Reason
+from gateway.settings import Settings
+from policies import TABLE, reasons
+from tests.docs_cli import commands
+from tests.docs_http import errors, routes
+
+ROOT = Path(__file__).parent.parent
+BEGIN = "<!-- made from the code, by `python -m tests.docs --write`: {name} -->"
+END = "<!-- end of {name} -->"
+
+
+def settings() -> str:
+    """Every setting: name, default, sentence, limit."""
+    rows = [
+        (f"`{name.upper()}`", _default(field.default), field.description or "", _limit(field))
+        for name, field in Settings.model_fields.items()
+    ]
+    return _table(("setting", "default", "what it says", "limit"), rows)
+
+
+def _default(value: object) -> str:
+    if isinstance(value, tuple):
+        value = ", ".join(value)
+    return "" if value in ("", {}) else f"`{value}`"
+
+
+def _limit(field: Any) -> str:  # noqa: ANN401 - what a pydantic field knows of its limits has no common type
+    if get_origin(field.annotation) is not None and all(isinstance(one, str) for one in get_args(field.annotation)):
+        return ", ".join(get_args(field.annotation))
+    known = {name: getattr(part, name) for part in field.metadata for name in ("ge", "gt", "le") if hasattr(part, name)}
+    low = f"more than {known['gt']}" if "gt" in known else str(known.get("ge", ""))
+    return f"{low} to {known['le']}" if "le" in known else low
+
+
+def options() -> str:
+    """Every policy: what it is for, its options with their defaults, when it is asked."""
+    rows = []
+    for row in TABLE:
+        kind = row.kind
+        names = [f"`{name} = {_toml(getattr(kind(), name))}`" for name in get_type_hints(kind) if name != "when"]
+        asked = " and ".join(moment.value for moment in sorted(kind.when))
+        mode = "always enforced" if row.always else "enforce, observe, off"
+        rows.append((f"`{row.name}`", _first_sentence(row.module.__doc__ or ""), "<br>".join(names), asked, mode))
+    return _table(("policy", "what it sees to", "options", "asked at", "mode"), rows)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(list(value)) if isinstance(value, tuple) else f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def all_reasons() -> str:
+    """Every reason: slug, words, verdict, SMTP reply, HTTP status where strict, next action."""
+    head = ("reason", "what it says", "verdict", "SMTP", "strict HTTP", "next action")
+    return _table(head, [_reason(one) for one in reasons()])
+
+
+def _reason(reason: Reason) -> tuple[str, ...]:
+    smtp = f"{reason.code} {reason.enhanced}"
+    held = " held as ID" if reason.verdict is HOLD else ""
+    verdict = reason.verdict.name.lower()
+    return (f"`{reason.slug}`", reason.text, verdict, f"{smtp}{held}", str(reason.strict), reason.next)
+
+
+def drawing() -> str:
+    """The states of a delivery as a Mermaid drawing."""
+    lines = ["```mermaid", "stateDiagram-v2"]
+    lines += [f"    [*] --> {new}" for new in _in_order(BORN)]
+    lines += [f"    {old} --> {new}: {by}" for old, steps in TRANSITIONS.items() for new, by in steps.items()]
+    lines += [f"    {old} --> [*]" for old in State if not TRANSITIONS[old]]
+    return "\n".join([*lines, "```"])
+
+
+def transitions() -> str:
+    """The states of a delivery as a table."""
+    rows = [("(new)", f"`{new}`", "judge at acceptance") for new in _in_order(BORN)]
+    rows += [(f"`{old}`", f"`{new}`", by) for old, steps in TRANSITIONS.items() for new, by in steps.items()]
+    return _table(("from", "to", "by"), rows)
+
+
+def states() -> str:
+    """What each state is: in flight, markable, ended."""
+    groups = (("in flight", IN_FLIGHT), ("can only be marked", MARKABLE), ("has ended", ENDED))
+    rows = [(f"`{state}`", ", ".join(words for words, group in groups if state in group)) for state in State]
+    return _table(("state", "which is"), rows)
+
+
+def _in_order(some: Iterable[State]) -> list[State]:
+    return [state for state in State if state in set(some)]
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(text.split("\n\n")[0].split()).removesuffix(".")
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown; nothing in a cell can end it."""
+    titles = tuple(head)
+    lines = [titles, tuple("---" for _ in titles), *(tuple(map(_cell, row)) for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines).replace("|  |", "| |").replace("|  |", "| |")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|").replace("\n", " ")
+
+
+PARTS: dict[tuple[str, str], Callable[[], str]] = {
+    ("README.md", "settings"): settings,
+    ("README.md", "policies"): options,
+    ("README.md", "reasons"): all_reasons,
+    ("docs/states.md", "drawing"): drawing,
+    ("docs/states.md", "transitions"): transitions,
+    ("docs/states.md", "states"): states,
+    ("docs/http.md", "routes"): routes,
+    ("docs/http.md", "errors"): errors,
+    ("docs/cli.md", "commands"): commands,
+}
+"""Each part: the file that it stands in and its name there, and what makes it."""
+
+
+def renewed(text: str, name: str, part: str) -> str:
+    """The text with the part of this name replaced; raises ValueError where it has not exactly one place for it."""
+    begin, end = BEGIN.format(name=name), END.format(name=name)
+    pattern = re.compile(f"^{re.escape(begin)}$.*?^{re.escape(end)}$", re.DOTALL | re.MULTILINE)
+    if len(pattern.findall(text)) != 1:
+        raise ValueError(f"there is not one place for {name}, between {begin} and {end}")
+    return pattern.sub(lambda _: f"{begin}\n\n{part}\n\n{end}", text)
+
+
+def behind() -> dict[str, str]:
+    """The files that have fallen behind, with the text that they should have."""
+    texts: dict[str, str] = {}
+    for (path, name), make in PARTS.items():
+        text = texts.get(path) or (ROOT / path).read_text(encoding="utf-8")
+        texts[path] = renewed(text, name, make())
+    return {path: text for path, text in texts.items() if text != (ROOT / path).read_text(encoding="utf-8")}
+
+
+def main() -> None:
+    """Name or renew what has fallen behind."""
+    stale = behind()
+    for path, text in stale.items():
+        if "--write" in sys.argv[1:]:
+            (ROOT / path).write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{path}\n")
+    raise SystemExit(bool(stale) and "--write" not in sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""From an agent to the smarthost with real processes."""

@@ -1,0 +1,112 @@
+"""Real processes for tests: `gateway serve` on a free port, its log read as it comes, killed or stopped at will."""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 60
+"""Seconds after which a process that does not do what it should is given up."""
+
+
+def environment(**settings: object) -> dict[str, str]:
+    """The environment of a process under test: no setting of the caller's, only those given."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GATEWAY_")}
+    return kept | {f"GATEWAY_{name.upper()}": str(value) for name, value in settings.items()}
+
+
+def run_cli(*words: str, **settings: object) -> "subprocess.CompletedProcess[str]":
+    """Run a command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "gateway", *words],
+        env=environment(**settings),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def init(url: str, profile: Path, mailbox: str = "agent@gw.example.com") -> dict[str, Any]:
+    """Make a migrated store with a tenant, a mailbox and an operator key; returns what `init --json` prints."""
+    done = run_cli("init", "--json", "--mailbox", mailbox, database_url=url, profile=profile)
+    assert done.returncode == 0, done.stderr
+    made: dict[str, Any] = json.loads(done.stdout)
+    return made
+
+
+@dataclass
+class Served:
+    """A `gateway serve` that runs; `lines` is its log so far."""
+
+    process: "subprocess.Popen[str]"
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    port: int = 0
+    _news: "queue.Queue[dict[str, Any]]" = field(default_factory=queue.Queue)
+
+    def wait_for(self, event: str) -> dict[str, Any]:
+        """The next log line of this event; fails when the process ends or time is up."""
+        while True:
+            line = self._news.get(timeout=PATIENCE)
+            self.lines.append(line)
+            if line.get("event") == event:
+                return line
+            assert line.get("event") != "END", f"the process ended: {self.lines}"
+
+    def read_log(self) -> None:
+        """Turn stderr into lines, until it ends (run in a thread)."""
+        assert self.process.stderr is not None
+        for text in self.process.stderr:
+            try:
+                self._news.put(json.loads(text))
+            except ValueError:
+                self._news.put({"event": "TEXT", "text": text})
+        self._news.put({"event": "END"})
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it has gone."""
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+    def stop(self) -> int:
+        """SIGTERM; returns the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE)
+
+
+def start(url: str, *, roles: str = "http,relay", module: str = "gateway", **settings: object) -> Served:
+    """Start a gateway on this store; with the http role its port is known when this returns."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, "serve", "--roles", roles],
+        env=environment(database_url=url, http_bind="127.0.0.1:0", **settings),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    served = Served(process)
+    threading.Thread(target=served.read_log, daemon=True).start()
+    if "http" in roles:
+        served.port = served.wait_for("http.listening")["port"]
+    served.wait_for("started")
+    return served
+
+
+@contextmanager
+def serving(url: str, **settings: Any) -> Iterator[Served]:  # noqa: ANN401
+    """As `start`, ended when the block ends."""
+    served = start(url, **settings)
+    try:
+        yield served
+    finally:
+        if served.process.poll() is None:
+            served.kill()
+        if served.process.stderr is not None:
+            served.process.stderr.close()
