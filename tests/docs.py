@@ -15,11 +15,12 @@ from gateway.core.delivery import BORN, ENDED, IN_FLIGHT, MARKABLE, TRANSITIONS,
 from gateway.core.verdict import HOLD, Reason
 from gateway.settings import Settings
 from policies import TABLE, reasons
-from tests.docs_cli import commands
-from tests.docs_http import errors, routes
+from tests.docs_cli import commands, shared
+from tests.docs_http import errors, routes, shapes
+from tests.markdown import table
 
 ROOT = Path(__file__).parent.parent
-BEGIN = "<!-- made from the code, by `python -m tests.docs --write`: {name} -->"
+BEGIN = "<!-- {name}: made from the code by tests/docs.py -->"
 END = "<!-- end of {name} -->"
 
 
@@ -29,7 +30,7 @@ def settings() -> str:
         (f"`{name.upper()}`", _default(field.default), field.description or "", _limit(field))
         for name, field in Settings.model_fields.items()
     ]
-    return _table(("setting", "default", "what it says", "limit"), rows)
+    return table(("setting", "default", "what it says", "limit"), rows)
 
 
 def _default(value: object) -> str:
@@ -54,8 +55,8 @@ def options() -> str:
         names = [f"`{name} = {_toml(getattr(kind(), name))}`" for name in get_type_hints(kind) if name != "when"]
         asked = " and ".join(moment.value for moment in sorted(kind.when))
         mode = "always enforced" if row.always else "enforce, observe, off"
-        rows.append((f"`{row.name}`", _first_sentence(row.module.__doc__ or ""), "<br>".join(names), asked, mode))
-    return _table(("policy", "what it sees to", "options", "asked at", "mode"), rows)
+        rows.append((f"`{row.name}`", _first_sentence(row.module.__doc__ or ""), ", ".join(names), asked, mode))
+    return table(("policy", "what it sees to", "options", "asked at", "mode"), rows)
 
 
 def _toml(value: object) -> str:
@@ -67,7 +68,7 @@ def _toml(value: object) -> str:
 def all_reasons() -> str:
     """Every reason: slug, words, verdict, SMTP reply, HTTP status where strict, next action."""
     head = ("reason", "what it says", "verdict", "SMTP", "strict HTTP", "next action")
-    return _table(head, [_reason(one) for one in reasons()])
+    return table(head, [_reason(one) for one in reasons()])
 
 
 def _reason(reason: Reason) -> tuple[str, ...]:
@@ -90,14 +91,14 @@ def transitions() -> str:
     """The states of a delivery as a table."""
     rows = [("(new)", f"`{new}`", "judge at acceptance") for new in _in_order(BORN)]
     rows += [(f"`{old}`", f"`{new}`", by) for old, steps in TRANSITIONS.items() for new, by in steps.items()]
-    return _table(("from", "to", "by"), rows)
+    return table(("from", "to", "by"), rows)
 
 
 def states() -> str:
     """What each state is: in flight, markable, ended."""
     groups = (("in flight", IN_FLIGHT), ("can only be marked", MARKABLE), ("has ended", ENDED))
     rows = [(f"`{state}`", ", ".join(words for words, group in groups if state in group)) for state in State]
-    return _table(("state", "which is"), rows)
+    return table(("state", "which is"), rows)
 
 
 def _in_order(some: Iterable[State]) -> list[State]:
@@ -108,17 +109,6 @@ def _first_sentence(text: str) -> str:
     return " ".join(text.split("\n\n")[0].split()).removesuffix(".")
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table in Markdown; nothing in a cell can end it."""
-    titles = tuple(head)
-    lines = [titles, tuple("---" for _ in titles), *(tuple(map(_cell, row)) for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines).replace("|  |", "| |").replace("|  |", "| |")
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", r"\|").replace("\n", " ")
-
-
 PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("README.md", "settings"): settings,
     ("README.md", "policies"): options,
@@ -127,7 +117,9 @@ PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/states.md", "transitions"): transitions,
     ("docs/states.md", "states"): states,
     ("docs/http.md", "routes"): routes,
+    ("docs/http.md", "shapes"): shapes,
     ("docs/http.md", "errors"): errors,
+    ("docs/cli.md", "shared"): shared,
     ("docs/cli.md", "commands"): commands,
 }
 """Each part: the file that it stands in and its name there, and what makes it."""

@@ -8,7 +8,10 @@ from typing import Any
 from typer.main import get_command
 
 from gateway.cli.tree import app
+from tests.markdown import prose, table
 
+HEAD = ("argument or option", "default", "what it says")
+SHARED = {"--url", "--key", "--json", "--config"}
 SKIPPED = {"--help", "--install-completion", "--show-completion"}
 
 
@@ -38,10 +41,25 @@ def commands() -> str:
 def _command(name: str, command: Any) -> str:  # noqa: ANN401 - same
     params = options_of(command)
     usage = [name, *(_usage(one) for one in params if one.required), *(["[OPTIONS]"] if _optional(params) else [])]
-    said = "\n\n".join(textwrap.fill(" ".join(part.split()), 118) for part in (command.help or "").split("\n\n"))
-    rows = [f"| {_name(one)} | {_default(one)} | {_help(one)} |" for one in params]
-    table = "\n".join(["| argument or option | default | what it says |", "| --- | --- | --- |", *rows])
-    return "\n\n".join([f"### `{name}`", f"```\n{' '.join(usage)}\n```", said, *([table] if rows else [])])
+    said = [prose(textwrap.fill(" ".join(part.split()), 118)) for part in (command.help or "").split("\n\n")]
+    own = [(_name(one), _default(one), _help(one)) for one in params if not _shared(one)]
+    parts = [f"### `{name}`", f"```\n{' '.join(usage)}\n```", *said]
+    if own:
+        parts.append(table(HEAD, own))
+    also = [f"`{one.opts[0]}`" for one in params if _shared(one)]
+    if also:
+        parts.append(f"Also {', '.join(also)}.")
+    return "\n\n".join(parts)
+
+
+def shared() -> str:
+    """The options that many commands have in common, said once."""
+    known = {one.opts[0]: one for _, command in leaves() for one in options_of(command) if _shared(one)}
+    return table(HEAD, [(_name(one), _default(one), _help(one)) for one in known.values()])
+
+
+def _shared(param: Any) -> bool:  # noqa: ANN401 - same
+    return param.opts[0] in SHARED
 
 
 def _optional(params: list[Any]) -> bool:
@@ -66,7 +84,7 @@ def _name(param: Any) -> str:  # noqa: ANN401 - same
     if param.param_type_name == "argument":
         return f"`{_metavar(param)}`"
     shown = " ".join([", ".join([*param.opts, *param.secondary_opts]), *([] if param.is_flag else [_metavar(param)])])
-    return f"`{shown}`".replace("|", r"\|")
+    return f"`{shown}`"
 
 
 def _default(param: Any) -> str:  # noqa: ANN401 - same
@@ -77,5 +95,5 @@ def _default(param: Any) -> str:  # noqa: ANN401 - same
 
 
 def _help(param: Any) -> str:  # noqa: ANN401 - same
-    said = " ".join((param.help or "").split()).replace("|", r"\|")
+    said = str(param.help or "")
     return f"{said} Variable: `{param.envvar}`." if getattr(param, "envvar", None) else said

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import trustme
@@ -73,7 +73,5 @@ async def talk(sink: Sink, tls: ssl.SSLContext | None = None) -> AsyncIterator[T
         yield Talk(reader, writer)
     finally:
         writer.close()
-        try:
+        with suppress(OSError):
             await writer.wait_closed()
-        except OSError:
-            pass

@@ -1,25 +1,22 @@
-"""`keys ...`: make, list and revoke API keys, in the store that the settings name.
+"""`keys ...`: make, list and revoke API keys. A key's secret is shown when it is made and never again.
 
-They open the store themselves, so that a first key, or a new one in place of a lost one, needs no running gateway; a
-running one knows the change at once. A key's secret is shown when it is made and never again.
+They open the store that the settings name, so that a first key, or a new one in place of a lost one, needs no running
+gateway; a running one knows the change at once. With a URL or a key, or where there is no store but a profile, they are
+HTTP clients like the other commands.
 """
 
-from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
-from gateway.cli import options, printing
-from gateway.cli.printing import fail
-from gateway.cli.setup import settings_of
+from gateway.cli import keystore, options, printing
+from gateway.cli.api import Api
+from gateway.cli.printing import clean, member
 
-if TYPE_CHECKING:
-    from gateway.store.keys import Key
-    from gateway.store.tx import Tx
-
-T = TypeVar("T")
 SCOPES = ("read", "send", "manage", "operator")
+PATH = "/v1/agent/keys"
 
 
 class Queued(StrEnum):
@@ -31,7 +28,7 @@ class Queued(StrEnum):
 
 def create(
     label: Annotated[str, typer.Option("--label", metavar="TEXT", help="What the key is for.")],
-    tenant: options.Tenant = "default",
+    tenant: options.Tenant = None,
     scopes: Annotated[
         str,
         typer.Option(
@@ -40,7 +37,7 @@ def create(
     ] = "read,send",
     agent: Annotated[
         str | None,
-        typer.Option("--agent", metavar="AGENT", help="Bind it to this agent; the agent is registered if it is new."),
+        typer.Option("--agent", metavar="AGENT", help="Bind it to this agent; in the store, a new one is registered."),
     ] = None,
     mailbox: Annotated[
         list[str] | None,
@@ -55,55 +52,51 @@ def create(
         ),
     ] = False,
     config: options.Config = None,
+    url: options.Url = None,
+    key: options.Key = None,
     as_json: options.Json = False,
 ) -> None:
     """Make an API key and print it, this once."""
-    wanted = tuple(dict.fromkeys(word.strip() for word in scopes.split(",") if word.strip()))
+    wanted = list(dict.fromkeys(word.strip() for word in scopes.split(",") if word.strip()))
     if not wanted or not set(wanted) <= set(SCOPES):
         raise typer.BadParameter(f"must be some of {', '.join(SCOPES)}", param_hint="--scopes")
-
-    def work(tx: "Tx") -> "tuple[Key, str]":
-        from gateway.store.agents import Register, find_agent, register
-        from gateway.store.keys import NewKey, create_keys
-
-        boxes = None if not mailbox else tuple(_mailbox_id(tx, tenant, name) for name in mailbox)
-        owner = None
-        if agent is not None:
-            known = find_agent(tx, tenant, agent)
-            owner = (known or register(tx, [Register(tenant, agent)])[0].agent).id
-        ((made, raw),) = create_keys(tx, [NewKey(tenant, label, wanted, boxes, owner, transactional)])
-        return made, raw
-
-    key, raw = _with_store(config, tenant, work)
-    body = describe(key) | {"rawKey": raw}
+    wish: dict[str, Any] = {"label": label, "scopes": wanted, "transactional": transactional}
+    more = {"agentName": agent, "mailboxes": mailbox, "tenantId": tenant}
+    wish |= {name: value for name, value in more.items() if value}
+    api = _remote(url, key, config, as_json=as_json)
+    made = keystore.create(config, wish) if api is None else api.ask("POST", PATH, body=wish).body
     if as_json:
-        printing.document(body)
+        printing.document(made)
         return
-    printing.line(raw)
+    printing.line(member(made, "rawKey"))
     printing.note("this is the key; it is not shown again", "")
-    _tell(body)
+    boxes = "all" if member(made, "scopeAllMailboxes") else _list(member(made, "mailboxes"))
+    rows = [("id", member(made, "id")), ("label", member(made, "label")), ("scopes", _list(member(made, "scopes")))]
+    printing.pairs([*rows, ("agent", member(made, "agentId")), ("mailboxes", boxes)])
 
 
-def list_all(tenant: options.Tenant = "default", config: options.Config = None, as_json: options.Json = False) -> None:
+def list_all(
+    tenant: options.Tenant = None,
+    config: options.Config = None,
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
     """List the tenant's keys, oldest first, without their secrets."""
-
-    def work(tx: "Tx") -> "list[Key]":
-        from gateway.store.keys import list_keys
-
-        return list_keys(tx, tenant)
-
-    found = [describe(key) for key in _with_store(config, tenant, work)]
+    api = _remote(url, key, config, as_json=as_json)
+    query = {"tenantId": tenant} if tenant else None
+    found = keystore.listed(config, tenant) if api is None else api.ask("GET", PATH, query=query).body
     if as_json:
         printing.document(found)
         return
     names = ("id", "keyPrefix", "label", "status", "scopes", "agentId", "lastUsedAt")
-    rows = [[",".join(one[n]) if n == "scopes" else one.get(n) for n in names] for one in found]
+    rows = [[_list(member(one, n)) if n == "scopes" else member(one, n) for n in names] for one in found]
     printing.table(("id", "prefix", "label", "status", "scopes", "agent", "last used"), rows)
 
 
 def revoke(
     key_id: Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's id, key_...")],
-    tenant: options.Tenant = "default",
+    tenant: options.Tenant = None,
     queued: Annotated[
         Queued,
         typer.Option(
@@ -111,73 +104,30 @@ def revoke(
         ),
     ] = Queued.KEEP,
     config: options.Config = None,
+    url: options.Url = None,
+    key: options.Key = None,
     as_json: options.Json = False,
 ) -> None:
     """End a key at once. The tenant's last operator key cannot be revoked."""
-
-    def work(tx: "Tx") -> "tuple[Key, list[str]]":
-        from gateway.store.revoke import revoke as end
-
-        return end(tx, tenant, key_id, cancel_queued=queued is Queued.CANCEL)
-
-    key, stopped = _with_store(config, tenant, work)
+    api = _remote(url, key, config, as_json=as_json)
+    if api is None:
+        gone = keystore.revoked(config, tenant, key_id, cancel_queued=queued is Queued.CANCEL)
+    else:
+        query = {"queued": queued.value} | ({"tenantId": tenant} if tenant else {})
+        gone = api.ask("DELETE", f"{PATH}/{quote(key_id, safe='')}", query=query).body
     if as_json:
-        printing.document({"id": key.id, "status": "revoked", "cancelled": stopped})
+        printing.document(gone)
         return
-    printing.line(f"revoked {key.id}", "good")
-    printing.pairs([("label", key.label), ("cancelled", ", ".join(stopped))])
+    printing.line(f"revoked {member(gone, 'id')}", "good")
+    printing.pairs([("label", member(gone, "label")), ("cancelled", _list(member(gone, "cancelled")))])
 
 
-def describe(key: "Key") -> dict[str, Any]:
-    """A key without its secret, as JSON."""
-    from gateway.core.record import instant
-
-    body: dict[str, Any] = {"id": key.id, "tenantId": key.tenant, "keyPrefix": key.prefix, "label": key.label}
-    body |= {"status": key.status, "scopes": sorted(key.scopes, key=SCOPES.index), "agentId": key.agent}
-    body |= {"scopeAllMailboxes": key.mailboxes is None, "mailboxes": list(key.mailboxes or ())}
-    body |= {
-        "transactional": key.transactional,
-        "createdAt": instant(key.created_at),
-        "lastUsedAt": instant(key.used_at),
-    }
-    return body
+def _remote(url: str | None, key: str | None, config: str | None, *, as_json: bool) -> Api | None:
+    """The gateway to ask over HTTP, or `None` where the store is here."""
+    if url is not None or key is not None or keystore.elsewhere(config):
+        return Api(url, key, as_json=as_json)
+    return None
 
 
-def _tell(body: dict[str, Any]) -> None:
-    boxes = "all" if body["scopeAllMailboxes"] else ", ".join(body["mailboxes"])
-    rows = [("id", body["id"]), ("label", body["label"]), ("scopes", ", ".join(body["scopes"]))]
-    printing.pairs([*rows, ("agent", body["agentId"]), ("mailboxes", boxes)])
-
-
-def _mailbox_id(tx: "Tx", tenant: str, name: str) -> str:
-    """The id of the mailbox with this address or id; raises NotFoundError."""
-    from gateway.core.address import AddressError, domain_of, parse
-    from gateway.core.errors import NotFoundError
-    from gateway.store.agents import list_mailboxes
-
-    try:
-        key = parse(name, special_use=frozenset({domain_of(name.rpartition("@")[2])})).key
-    except AddressError:
-        key = ""
-    for box in list_mailboxes(tx, tenant):
-        if name == box.id or key == box.key:
-            return box.id
-    raise NotFoundError(f"the tenant has no mailbox {name}")
-
-
-def _with_store(config: str | None, tenant: str, work: "Callable[[Tx], T]") -> T:
-    """Run `work` under the tenant's lock; what goes wrong ends the command with one line."""
-    from gateway.core.errors import GatewayError
-    from gateway.store import Store
-
-    settings = settings_of(config)
-    try:
-        store = Store.open(settings.database_url)
-        try:
-            return store.write([tenant], work)
-        finally:
-            store.close()
-    except ValueError as error:
-        fail(error, 2)
-    except GatewayError as error:
-        fail(f"tenant {tenant}: {error}" if str(error) == "no such tenant" else error)
+def _list(found: object) -> str:
+    return ",".join(clean(one) for one in found) if isinstance(found, list | tuple) else clean(found)

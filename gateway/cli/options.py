@@ -38,4 +38,7 @@ Duration = Annotated[
     float,
     typer.Option("--duration", metavar="MINUTES", help="How long the lease lasts, in minutes; fractions are allowed."),
 ]
-Tenant = Annotated[str, typer.Option("--tenant", metavar="TENANT", help="The tenant that it is for.")]
+Tenant = Annotated[
+    str | None,
+    typer.Option("--tenant", metavar="TENANT", help="The tenant: in the store, default; over HTTP, the key's own."),
+]

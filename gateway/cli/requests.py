@@ -120,8 +120,8 @@ def tell(trace: dict[str, Any]) -> None:
     allow = member(trace, "policyDecision", "allow")
     verdict = "allowed" if allow else f"refused: {clean(member(trace, 'policyDecision', 'reason'))}"
     printing.line(f"{member(about, 'id')}: {member(about, 'status')} ({verdict})", "good" if allow else "bad")
-    names = (("to", "recipientEmail"), ("subject", "subject"), ("agent", "agentId"), ("created", "createdAt"))
-    names += (("key", "idempotencyKey"), ("message id", "messageId"), ("because", "sendReason"))
+    names = [("to", "recipientEmail"), ("subject", "subject"), ("agent", "agentId"), ("created", "createdAt")]
+    names += [("key", "idempotencyKey"), ("message id", "messageId"), ("because", "sendReason")]
     printing.pairs([(name, member(about, field)) for name, field in names])
     lines = objects(member(trace, "policyDecision", "auditEvents"))
     words = [

@@ -8,7 +8,7 @@ import typer
 from gateway.cli import options, printing
 from gateway.cli.answers import listed, objects, when
 from gateway.cli.api import Api
-from gateway.cli.printing import fail, member
+from gateway.cli.printing import member
 
 Email = Annotated[str | None, typer.Option("--email", metavar="ADDRESS", help="The address.")]
 Domain = Annotated[str | None, typer.Option("--domain", metavar="DOMAIN", help="A whole domain and all below it.")]

@@ -112,7 +112,9 @@ class SendRequest(Shape):
     html: Text | None = None
     payload: Payload | None = Field(None, description="subject, text and html, in place of those at the top level.")
     template_id: Name | None = Field(None, description="A name that begins with _ is accepted and means nothing here.")
-    headers: Headers | None = Field(None, description="The caller's own headers, as object or as list of name and value.")
+    headers: Headers | None = Field(
+        None, description="The caller's own headers, as object or as list of name and value."
+    )
     in_reply_to: MessageId | None = None
     references: Annotated[list[MessageId], Field(max_length=REFERENCES_MAX)] | None = None
     thread_id: Campaign | None = None
@@ -130,9 +132,9 @@ class SendRequest(Shape):
     fencing_tokens: Annotated[dict[Person, Token], Field(max_length=PEOPLE_MAX)] | None = Field(
         None, description="Tokens by address."
     )
-    humanize: Annotated[
-        bool, PlainValidator(_not_humanized), WithJsonSchema({"type": "boolean", "const": False})
-    ] | None = None
+    humanize: (
+        Annotated[bool, PlainValidator(_not_humanized), WithJsonSchema({"type": "boolean", "const": False})] | None
+    ) = None
 
     @classmethod
     def clashes(cls, given: dict[str, Any]) -> list[tuple[str, str]]:

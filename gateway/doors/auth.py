@@ -29,7 +29,7 @@ IMPLIED = {"operator": keys.SCOPES, "manage": ("read", "send", "manage")}
 
 @dataclass(frozen=True, slots=True)
 class Tenancy:
-    """What a door knows of the tenant: its profile, the rules of its person keys, its mailboxes, oldest first, and their domains."""
+    """What a door knows of the tenant: its profile, its rules for person keys, its mailboxes, oldest first, their domains."""
 
     profile: Profile
     rules: KeyRules
@@ -70,7 +70,9 @@ class Grant:
     def need(self, *scopes: str) -> None:
         """Refuse who has none of these scopes."""
         if self.scopes.isdisjoint(scopes):
-            raise forbidden("insufficient_scope", f"this needs a key with the scope {' or '.join(scopes)}", scope=scopes[0])
+            raise forbidden(
+                "insufficient_scope", f"this needs a key with the scope {' or '.join(scopes)}", scope=scopes[0]
+            )
 
     def same_tenant(self, tenant: str | None) -> None:
         """Refuse who names another tenant than the key's own."""

@@ -106,16 +106,22 @@ def moment(value: object) -> datetime:
         raise fault("there is no such time") from None
 
 
+def _now(info: ValidationInfo) -> datetime:
+    """The time by the reader of the context."""
+    assert isinstance(info.context, Reader), "shapes are read with a reader"  # noqa: S101
+    return info.context.now
+
+
 def _coming(value: object, info: ValidationInfo) -> datetime:
     at = moment(value)
-    if at > info.context.now + AHEAD:
+    if at > _now(info) + AHEAD:
         raise fault("must not be more than 366 days ahead")
     return at
 
 
 def _future(value: object, info: ValidationInfo) -> datetime:
     at = moment(value)
-    if at <= info.context.now:
+    if at <= _now(info):
         raise fault("must lie in the future")
     return at
 
@@ -156,9 +162,7 @@ People = Annotated[
 Token = Annotated[int, Field(ge=0, le=TOKEN_MAX)]
 Coming = Annotated[datetime, PlainValidator(_coming), WithJsonSchema(_TIME)]
 Future = Annotated[datetime, PlainValidator(_future), WithJsonSchema(_TIME)]
-Octets = Annotated[
-    bytes, PlainValidator(_octets), WithJsonSchema({"type": "string", "contentEncoding": "base64"})
-]
+Octets = Annotated[bytes, PlainValidator(_octets), WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
 Count = Annotated[int, BeforeValidator(_digits), Field(ge=0)]
 
 

@@ -57,9 +57,7 @@ def write(asked: SendRequest, grant: Grant, reader: Reader, terms: Terms, *, may
         envelope=Envelope(box.address, recipients),
         content=content,
         idempotency_key=key or _derived(box, keys, asked, content.digest),
-        fingerprint=fingerprint(
-            content.digest, box.id, keys, content.in_reply_to, made.references, made.own_headers
-        ),
+        fingerprint=fingerprint(content.digest, box.id, keys, content.in_reply_to, made.references, made.own_headers),
         kind=Kind(asked.kind),
         tokens=tokens,
         thread=asked.thread_id,

@@ -70,6 +70,9 @@ class Pool:
             await wire.hear()
         except (Lost, TimeoutError):
             return False
+        except BaseException:  # cancelled: nobody else knows of it any more
+            wire.abort()
+            raise
         return True
 
     def release(self, wire: Wire, *, reset: bool = False) -> None:

@@ -163,10 +163,9 @@ class Dialogue:
 
     async def _rcpt(self, argument: str) -> None:
         address = _address(argument, "TO:")
+        ordinary = "250 2.1.5 Ok" if address else "501 5.1.3 Bad address"
         if self.sender is None:
             ordinary = "503 5.5.1 MAIL first"
-        else:
-            ordinary = "250 2.1.5 Ok" if address else "501 5.1.3 Bad address"
         if await self.answer("RCPT", ordinary, addresses=[address or ""]) < b"3":
             self.recipients.append(address or "")
 

@@ -21,6 +21,7 @@ from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 US = 1_000_000
+LOOK_AGAIN_US = 60 * US
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +42,25 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Why a contact cannot be had now: by a lease, or by mail in flight (kind "send"); until when, as far as is known."""
+    """Why a contact cannot be had now: by a lease, or by mail in flight (kind "send"); until when, as far as is known.
+
+    `retry_at` is when to come back: most mail in flight is settled long before its time is over.
+    """
 
     agent: str
     agent_name: str
     until: datetime
     kind: str
+    retry_at: datetime
     request: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Acquire:
-    """A wish for a contact: `seconds` to hold it; an operator takes it over at once and says why."""
+    """A wish for a contact: `seconds` to hold it; an operator takes it over at once and says why.
+
+    Where leases are not `enforced`, it stops no mail.
+    """
 
     tenant: str
     agent: str
@@ -62,6 +70,7 @@ class Acquire:
     seconds: float
     flight_max: float = 3600.0
     operator_reason: str | None = None
+    enforced: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +134,16 @@ def _acquire(tx: Tx, wish: Acquire) -> Lease | Held:
         return _lease(tx, wish, row["lease_id"], row["token"], row["acquired_us"], until, ())
     operator = wish.operator_reason is not None
     if row is not None and alive and not operator:
-        return Held(row["owner"], row["owner_name"] or "", from_us(row["expires_us"]), "lease")
+        ends = from_us(row["expires_us"])
+        return Held(row["owner"], row["owner_name"] or "", ends, "lease", ends)
+    forbid.lock(tx, wish.tenant, wish.contact)  # a permit, which takes no tenant's lock, comes before this look or after it
     flights = _flights_of_others(tx, wish)
     for flight in flights if not operator else ():
         young = now < flight["since_us"] + round(wish.flight_max * US)
         if flight["state"] == "permitted" or young:
             return _held_by(flight, wish, now)
-    withdrew = forbid.take_over(tx, wish.tenant, wish.contact, wish.agent) if flights else ()
+    stops = (flights or operator) and wish.enforced  # unknown mail holds nobody off, but an operator's word marks it too
+    withdrew = forbid.take_over(tx, wish.tenant, wish.contact, wish.agent) if stops else ()
     token = (row["token"] if row else 0) + 1
     lease_id = str(uuid.uuid4())
     foreign = row["foreign_token"] if row else 0
@@ -172,7 +184,8 @@ def _flights_of_others(tx: Tx, wish: Acquire) -> list[Row]:
 
 def _held_by(flight: Row, wish: Acquire, now: int) -> Held:
     until = max(flight["since_us"] + round(wish.flight_max * US), now + US)
-    return Held(flight["actor"], flight["actor_name"] or "", from_us(until), "send", flight["send_id"])
+    again = from_us(min(until, now + LOOK_AGAIN_US))
+    return Held(flight["actor"], flight["actor_name"] or "", from_us(until), "send", again, flight["send_id"])
 
 
 def _name(_: Dialect) -> sa.Executable:
@@ -242,35 +255,6 @@ def _release(tx: Tx, wish: Release) -> Released:
     data = {"lease": wish.lease, "token": row["token"]}
     events.append(tx, [events.Event(wish.tenant, "lease.released", contact=row["key"], actor=row["owner"], data=data)])
     return Released(released=True, in_flight=ids)
-
-
-def _living(_: Dialect) -> sa.Executable:
-    owner = sa.and_(agents.c.tenant == contacts.c.tenant, agents.c.id == contacts.c.owner)
-    return (
-        sa.select(contacts, agents.c.name.label("owner_name"))
-        .select_from(contacts.outerjoin(agents, owner))
-        .where(contacts.c.tenant == TENANT, contacts.c.expires_us > sa.bindparam("now"))
-        .order_by(contacts.c.acquired_us.desc(), contacts.c.key)
-    )
-
-
-def living(tx: Tx, tenant: str) -> list[Lease]:
-    """All leases that live by the store's clock, newest first."""
-    rows = tx.rows(_living, {"tenant": tenant, "now": tx.now_of(tenant)})
-    return [
-        Lease(
-            r["lease_id"],
-            r["key"],
-            r["address"],
-            r["owner"],
-            r["owner_name"] or "",
-            r["token"],
-            r["intent"],
-            from_us(r["acquired_us"]),
-            from_us(r["expires_us"]),
-        )
-        for r in rows
-    ]
 
 
 def _stamp(d: Dialect) -> sa.Executable:

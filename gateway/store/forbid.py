@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from gateway.core.delivery import MARKABLE, UNSENT, State, allowed
 from gateway.core.errors import NotFoundError
+from gateway.core.mail import Kind
 from gateway.core.record import Record
 from gateway.store import events, records
 from gateway.store.dialect import Dialect, Row
@@ -104,10 +105,15 @@ def stop_contact(tx: Tx, tenant: str, subject: str, why: str) -> list[str]:
     return sorted({r["send_id"] for r in stopped})
 
 
+def lock(tx: Tx, tenant: str, contact: str) -> None:
+    """Let nobody change the live deliveries to a contact until this transaction ends."""
+    tx.rows(_live_of, {"tenant": tenant, "keys": tx.array([contact])})
+
+
 def take_over(tx: Tx, tenant: str, contact: str, agent: str) -> tuple[str, ...]:
     """Stop the mail in flight of everybody but `agent` to a contact that it takes over. Returns the request ids."""
     rows = tx.rows(_live_of, {"tenant": tenant, "keys": tx.array([contact])})
-    theirs = [r for r in rows if r["actor"] != agent and r["kind"] != "transactional"]
+    theirs = [r for r in rows if r["actor"] != agent and not r["internal"] and Kind(r["kind"]).leased]
     _mark_all(tx, tenant, [r for r in theirs if State(r["state"]) in MARKABLE], "stale_fencing_token")
     stopping = [r for r in theirs if State(r["state"]) in STOPPABLE]
     return tuple(sorted({r["send_id"] for r in move(tx, tenant, stopping, State.BLOCKED, "stale_fencing_token")}))

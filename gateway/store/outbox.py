@@ -166,6 +166,9 @@ def permit(tx: Tx, claims: Sequence[Claim]) -> list[str | None]:
         found |= {(tenant, r["id"]): r for r in tx.rows(rows_of, {"tenant": tenant, "ids": tx.array(ids)})}
     paused = tx.relay_paused()
     words = [_refusal(found.get((c.tenant, c.delivery)), c, paused=paused) for c in claims]
+    for index, c in enumerate(claims):
+        if words[index] is None and c in claims[:index]:  # one dot for one permit
+            words[index] = State.PERMITTED.value
     for tenant in sorted({c.tenant for c in claims}):
         good = [c.delivery for c, no in zip(claims, words, strict=True) if no is None and c.tenant == tenant]
         if good:
@@ -207,7 +210,7 @@ def _end_attempt(_: Dialect) -> sa.Executable:
         .where(attempts.c.claim_no == sa.bindparam("no"))
         .values(
             ended_us=sa.bindparam("now"),
-            permitted_us=sa.bindparam("at"),
+            permitted_us=sa.func.coalesce(attempts.c.permitted_us, sa.bindparam("at", type_=sa.BigInteger)),
             outcome=sa.bindparam("came_to"),
             code=sa.bindparam("reply"),
             enhanced=sa.bindparam("status"),
@@ -301,6 +304,11 @@ def _changed(report: Report, row: Row, change: Settlement, now: int) -> dict[str
     }
 
 
+def _had_permit(claimed: Claim, row: Row) -> bool:
+    """Whether the row's permit was given to this claim, and not to an earlier or later one."""
+    return bool(row["claim_no"] == claimed.claim_no and row["state"] != State.CLAIMED)
+
+
 def _ended(report: Report, row: Row, now: int) -> dict[str, Any]:
     code, enhanced, text = _words(report.outcome)
     return {
@@ -308,7 +316,7 @@ def _ended(report: Report, row: Row, now: int) -> dict[str, Any]:
         "id_": report.claim.delivery,
         "no": report.claim.claim_no,
         "now": now,
-        "at": row["permitted_us"],
+        "at": row["permitted_us"] if _had_permit(report.claim, row) else None,
         "came_to": type(report.outcome).__name__.lower(),
         "reply": code,
         "status": enhanced,

@@ -1,15 +1,18 @@
 """`keys`: made, listed and revoked in the store; the secret is shown once."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.cli.profile import Profile, write
 from gateway.store import Store
 from gateway.store.agents import find_agent
 from gateway.store.keys import find_key, key_hash
 from tests.cli.conftest import Run
+from tests.cli.processes import Up
 
 
 @pytest.fixture
@@ -81,7 +84,8 @@ def test_a_revoked_key_is_listed_as_such(ready: Run) -> None:
 
     result = ready("keys", "revoke", key["id"], "--json")
 
-    assert json.loads(result.stdout) == {"id": key["id"], "status": "revoked", "cancelled": []}
+    gone = json.loads(result.stdout)
+    assert (gone["id"], gone["status"], gone["cancelled"]) == (key["id"], "revoked", [])
     states = {one["id"]: one["status"] for one in json.loads(ready("keys", "list", "--json").stdout)}
     assert states[key["id"]] == "revoked"
     assert "revoked" in ready("keys", "list").stdout
@@ -116,3 +120,32 @@ def test_a_database_that_was_never_made_is_not_made_by_looking(run: Run, bare: P
     assert result.exit_code == 2
     assert "gateway migrate" in result.stderr
     assert not (bare / "gateway.db").exists()
+
+
+def test_with_a_url_keys_are_made_listed_and_revoked_over_http(at: Run) -> None:
+    made = json.loads(at("keys", "create", "--label", "over http", "--transactional", "--json").stdout)
+    mine = at("agents", "leases", key=made["rawKey"])
+    revoked = json.loads(at("keys", "revoke", made["id"], "--queued", "cancel", "--json").stdout)
+    listed = at("keys", "list").stdout
+
+    assert made["scopes"] == ["read", "send"]
+    assert mine.exit_code == 0
+    assert (revoked["status"], revoked["cancelled"]) == ("revoked", [])
+    assert re.search(rf"{made['id']} +{made['keyPrefix']} +over http +revoked +read,send", listed)
+    assert at("keys", "list", key=made["rawKey"]).exit_code == 1
+
+
+def test_store_and_door_describe_a_key_alike(at: Run, running: Up) -> None:
+    here = running.house.run("keys", "list", "--json").body
+    there = json.loads(at("keys", "list", "--json").stdout)
+
+    assert here == there
+
+
+def test_without_a_store_the_profile_s_gateway_is_asked(run: Run, running: Up) -> None:
+    write(Profile(running.url, running.key))
+
+    result = run("keys", "list", "--json")
+
+    assert result.exit_code == 0, result.output
+    assert running.key[:16] in [one["keyPrefix"] for one in json.loads(result.stdout)]

@@ -12,6 +12,7 @@ from gateway.core.delivery import (
     TRANSITIONS,
     UNSENT,
     WAITING,
+    Deferred,
     Retry,
     State,
     allowed,
@@ -147,6 +148,12 @@ def test_a_delivery_is_given_up_by_time_alone_unless_told_otherwise(attempt: int
     assert Retry(give_up=10).used_up(attempt, age) is used_up
 
 
-@pytest.mark.parametrize(("attempt", "used_up"), [(2, False), (3, True), (4, True)])
-def test_a_delivery_may_have_only_so_many_attempts(attempt: int, used_up: bool) -> None:
-    assert Retry(max_attempts=3).used_up(attempt, 0) is used_up
+@pytest.mark.parametrize(
+    ("most", "attempt", "used_up"), [(3, 2, False), (3, 3, True), (3, 4, True), (1, 1, True), (0, 1, False)]
+)
+def test_a_delivery_may_have_only_so_many_attempts(most: int, attempt: int, used_up: bool) -> None:
+    assert Retry(max_attempts=most).used_up(attempt, 0) is used_up
+
+
+def test_a_deferral_uses_up_an_attempt_unless_it_says_otherwise() -> None:
+    assert Deferred("4yz").counts

@@ -1,6 +1,7 @@
 """The wire itself: nothing arrives unasked, what was not sent is told from what may have been."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ async def wire_of(both: Ends) -> Wire:
 
 
 @every_way
-async def test_replies_come_in_the_order_of_the_questions(tmp_path, way):
+async def test_replies_come_in_the_order_of_the_questions(tmp_path: Path, way: str) -> None:
     async with ends(tmp_path, way) as both:
         wire = await wire_of(both)
         futures = wire.ask(b"MAIL FROM:<agent@example.com>\r\nRCPT TO:<pat@example.net>\r\nRSET\r\nNOOP\r\n", 4)
@@ -25,7 +26,7 @@ async def test_replies_come_in_the_order_of_the_questions(tmp_path, way):
 
 @every_way
 @pytest.mark.parametrize("said", ["250 2.0.0 ok", "421 4.3.2 bye", "hello", "25"])
-async def test_what_arrives_unasked_breaks_the_line_for_good(tmp_path, way, said):
+async def test_what_arrives_unasked_breaks_the_line_for_good(tmp_path: Path, way: str, said: str) -> None:
     async with ends(tmp_path, way) as both:
         wire = await wire_of(both)
         both.sink.hang_up(said)
@@ -41,18 +42,18 @@ async def test_what_arrives_unasked_breaks_the_line_for_good(tmp_path, way, said
 
 
 @every_way
-async def test_a_byte_unasked_is_enough(tmp_path, way):
-    async with ends(tmp_path, way, 'RSET "250 ok\\r\\n2"') as both:
+async def test_a_byte_unasked_is_enough(tmp_path: Path, way: str) -> None:
+    async with ends(tmp_path, way, 'RSET RAW "250 ok\\r\\n2"') as both:
         wire = await wire_of(both)
         (reply,) = wire.ask(b"RSET\r\n")
 
         assert await reply == Reply(250, "", "ok")
         await wire.closed
-        assert wire.broken.startswith(("unasked: b'2", "unreadable"))
+        assert wire.broken.startswith("unasked: b'2'")
 
 
 @every_way
-async def test_a_dead_line_takes_no_dot_and_says_that_none_left(tmp_path, way):
+async def test_a_dead_line_takes_no_dot_and_says_that_none_left(tmp_path: Path, way: str) -> None:
     async with ends(tmp_path, way) as both:
         wire = await wire_of(both)
         both.sink.hang_up()
@@ -63,7 +64,7 @@ async def test_a_dead_line_takes_no_dot_and_says_that_none_left(tmp_path, way):
 
 
 @every_way
-async def test_an_aborted_line_takes_no_dot_and_says_that_none_left(tmp_path, way):
+async def test_an_aborted_line_takes_no_dot_and_says_that_none_left(tmp_path: Path, way: str) -> None:
     """On uvloop a write to an aborted transport raises RuntimeError, on asyncio it does nothing."""
     async with ends(tmp_path, way) as both:
         wire = await wire_of(both)
@@ -74,7 +75,7 @@ async def test_an_aborted_line_takes_no_dot_and_says_that_none_left(tmp_path, wa
 
 
 @every_way
-async def test_who_waits_when_the_line_is_cut_hears_of_it(tmp_path, way):
+async def test_who_waits_when_the_line_is_cut_hears_of_it(tmp_path: Path, way: str) -> None:
     async with ends(tmp_path, way, "RSET HANG") as both:
         wire = await wire_of(both)
         first, second = wire.ask(b"RSET\r\nNOOP\r\n", 2)
@@ -86,7 +87,7 @@ async def test_who_waits_when_the_line_is_cut_hears_of_it(tmp_path, way):
 
 
 @every_way
-async def test_who_has_stopped_waiting_does_not_shift_the_replies(tmp_path, way):
+async def test_who_has_stopped_waiting_does_not_shift_the_replies(tmp_path: Path, way: str) -> None:
     async with ends(tmp_path, way, 'RSET "250 first"') as both:
         wire = await wire_of(both)
         first, second = wire.ask(b"RSET\r\nNOOP\r\n", 2)
@@ -98,7 +99,7 @@ async def test_who_has_stopped_waiting_does_not_shift_the_replies(tmp_path, way)
 
 
 @every_way
-async def test_hear_sees_what_the_kernel_holds(tmp_path, way):
+async def test_hear_sees_what_the_kernel_holds(tmp_path: Path, way: str) -> None:
     async with ends(tmp_path, way) as both:
         wire = await wire_of(both)
         await wire.hear()
@@ -113,7 +114,7 @@ async def test_hear_sees_what_the_kernel_holds(tmp_path, way):
 
 @every_way
 @pytest.mark.parametrize("size", [0, 1, 65_534, 65_536, 65_538, 1_000_000])
-async def test_bodies_of_every_size_arrive_whole(tmp_path, way, size):
+async def test_bodies_of_every_size_arrive_whole(tmp_path: Path, way: str, size: int) -> None:
     body = (b"x" * 62 + b"\r\n") * (size // 64) + b"y" * (size % 64) + b"\r\n"
     async with ends(tmp_path, way) as both:
         wire = await wire_of(both)
@@ -127,17 +128,18 @@ async def test_bodies_of_every_size_arrive_whole(tmp_path, way, size):
 
 
 @every_way
-async def test_a_body_into_a_line_that_dies_is_lost(tmp_path, way):
+@pytest.mark.parametrize("size", [1_000_000, 20_000_000])
+async def test_a_body_into_a_line_that_dies_is_lost(tmp_path: Path, way: str, size: int) -> None:
     async with ends(tmp_path, way, "BODY DROP", receive_buffer=16_384) as both:
         wire = await wire_of(both)
         for future in wire.ask(b"MAIL FROM:<a@example.com>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n", 3):
             await future
 
         with pytest.raises(Lost):
-            await wire.body(b"x" * 20_000_000 + b"\r\n", 5.0)
+            await wire.body(b"x" * size + b"\r\n", 5.0)
 
 
-async def test_quit_closes_without_waiting_for_an_answer(tmp_path):
+async def test_quit_closes_without_waiting_for_an_answer(tmp_path: Path) -> None:
     async with ends(tmp_path, script="QUIT HANG") as both:
         wire = await wire_of(both)
         wire.quit()

@@ -26,7 +26,7 @@ async def up_to(client: Talk, stage: str) -> str:
     return said
 
 
-async def test_without_a_word_in_its_script_it_takes_the_mail_and_writes_all_down():
+async def test_without_a_word_in_its_script_it_takes_the_mail_and_writes_all_down() -> None:
     async with Sink(script="# well behaved") as sink, talk(sink) as client:
         assert await up_to(client, "DOT") == "250 2.0.0 Taken"
 
@@ -49,7 +49,7 @@ async def test_without_a_word_in_its_script_it_takes_the_mail_and_writes_all_dow
     ]
 
 
-async def test_it_keeps_the_order_of_commands():
+async def test_it_keeps_the_order_of_commands() -> None:
     async with Sink(script=FIXTURES / "data-later.txt") as sink, talk(sink) as client:
         assert (await up_to(client, "DATA")).startswith("451")
         assert (await client.say("MAIL FROM:<two@example.com>")).startswith("503")
@@ -65,7 +65,7 @@ async def test_it_keeps_the_order_of_commands():
 
 
 @pytest.mark.parametrize("name", ["busy", "busy-midway"])
-async def test_it_closes_after_a_421(name):
+async def test_it_closes_after_a_421(name: str) -> None:
     async with Sink(script=FIXTURES / f"{name}.txt") as sink, talk(sink) as client:
         said = await client.reply()
         if name == "busy-midway":
@@ -90,7 +90,7 @@ async def test_it_closes_after_a_421(name):
         ("HANG 0.01", b"", 1),
     ],
 )
-async def test_what_it_can_do_at_the_dot(acts, rest, taken):
+async def test_what_it_can_do_at_the_dot(acts: str, rest: bytes, taken: int) -> None:
     async with Sink(script=f"DOT {acts}") as sink, talk(sink) as client:
         await up_to(client, "DATA")
         client.writer.write(BODY + b"QUIT\r\n")
@@ -100,14 +100,14 @@ async def test_what_it_can_do_at_the_dot(acts, rest, taken):
     assert (len(sink.mails), sink.dots) == (taken, 1)
 
 
-async def test_a_reset_is_a_reset():
+async def test_a_reset_is_a_reset() -> None:
     async with Sink(script="MAIL RESET") as sink, talk(sink) as client:
         await client.reply()
         with pytest.raises(ConnectionResetError):
             await client.say("MAIL FROM:<agent@example.com>")
 
 
-async def test_an_early_reply_comes_in_the_packet_before_and_not_again():
+async def test_an_early_reply_comes_in_the_packet_before_and_not_again() -> None:
     async with Sink(script=FIXTURES / "early-250-same-packet.txt") as sink, talk(sink) as client:
         await up_to(client, "RCPT")
         client.writer.write(b"DATA\r\n")
@@ -115,7 +115,7 @@ async def test_an_early_reply_comes_in_the_packet_before_and_not_again():
         assert await client.say(BODY + b"QUIT\r\n") == "221 2.0.0 Bye"
 
 
-async def test_a_rest_too_long_is_ended():
+async def test_a_rest_too_long_is_ended() -> None:
     async with Sink(script='IDLE 0.01 "421 4.4.2 idle"') as sink, talk(sink) as client:
         await client.reply()
         assert await client.say("EHLO client.example.com")
@@ -123,7 +123,7 @@ async def test_a_rest_too_long_is_ended():
         assert await client.reply() == ""
 
 
-async def test_it_stands_still_until_the_test_lets_it_go():
+async def test_it_stands_still_until_the_test_lets_it_go() -> None:
     async with Sink(script=FIXTURES / "late-after-dot.txt") as sink, talk(sink) as client:
         await up_to(client, "DATA")
         client.writer.write(BODY)
@@ -133,7 +133,7 @@ async def test_it_stands_still_until_the_test_lets_it_go():
         assert await client.reply() == "250 2.0.0 Taken, at last"
 
 
-async def test_sessions_have_scripts_of_their_own():
+async def test_sessions_have_scripts_of_their_own() -> None:
     async with Sink(script='SESSION 1\nBANNER "421 later"\nSESSION 2+\nBANNER "554 never"') as sink:
         said = []
         for _ in range(3):
@@ -143,7 +143,7 @@ async def test_sessions_have_scripts_of_their_own():
     assert said == ["421 later", "554 never", "554 never"]
 
 
-async def test_the_sink_can_hang_up_on_all():
+async def test_the_sink_can_hang_up_on_all() -> None:
     async with Sink(script="# well behaved") as sink, talk(sink) as client:
         await client.reply()
         sink.hang_up("421 4.3.2 going down")
@@ -152,7 +152,7 @@ async def test_the_sink_can_hang_up_on_all():
         assert await client.reply() == ""
 
 
-async def test_a_line_without_end_or_with_a_bare_lf_is_no_command():
+async def test_a_line_without_end_or_with_a_bare_lf_is_no_command() -> None:
     async with Sink(script="# well behaved") as sink, talk(sink) as client:
         await client.reply()
 

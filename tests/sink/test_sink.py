@@ -18,7 +18,7 @@ def client_tls() -> ssl.SSLContext:
     return context
 
 
-async def test_a_mail_arrives_as_it_was_and_as_it_came():
+async def test_a_mail_arrives_as_it_was_and_as_it_came() -> None:
     async with Sink() as sink, talk(sink) as client:
         assert (await client.reply()).startswith("220 ")
         await client.say("EHLO client.example.com")
@@ -38,7 +38,7 @@ async def test_a_mail_arrives_as_it_was_and_as_it_came():
     )
 
 
-async def test_it_announces_what_it_can():
+async def test_it_announces_what_it_can() -> None:
     async with Sink(size=1234, tls=server_tls()) as sink, talk(sink) as client:
         await client.reply()
         offers = (await client.say("EHLO client.example.com")).split(" / ")
@@ -47,7 +47,7 @@ async def test_it_announces_what_it_can():
     assert not [offer for offer in offers if "AUTH" in offer]
 
 
-async def test_a_whole_mail_in_one_packet_is_answered_in_order():
+async def test_a_whole_mail_in_one_packet_is_answered_in_order() -> None:
     async with Sink() as sink, talk(sink) as client:
         await client.reply()
         await client.say("EHLO client.example.com")
@@ -62,7 +62,7 @@ async def test_a_whole_mail_in_one_packet_is_answered_in_order():
     assert mail.content == mail.raw == b"S: \xc3\xbc\r\n\r\nhi\r\n"
 
 
-async def test_utf8_addresses_are_kept():
+async def test_utf8_addresses_are_kept() -> None:
     async with Sink() as sink, talk(sink) as client:
         await client.reply()
         await client.say("EHLO client.example.com")
@@ -85,7 +85,7 @@ async def test_utf8_addresses_are_kept():
         ("STARTTLS", "454"),
     ],
 )
-async def test_it_says_no_where_a_standard_does(command, code):
+async def test_it_says_no_where_a_standard_does(command: str, code: str) -> None:
     async with Sink(size=4096) as sink, talk(sink) as client:
         await client.reply()
         await client.say("EHLO client.example.com")
@@ -94,7 +94,7 @@ async def test_it_says_no_where_a_standard_does(command, code):
 
 
 @pytest.mark.parametrize("recipient", ["<>", "<a\0b@example.com>"])
-async def test_an_empty_or_poisoned_recipient_is_refused(recipient):
+async def test_an_empty_or_poisoned_recipient_is_refused(recipient: str) -> None:
     async with Sink() as sink, talk(sink) as client:
         await client.reply()
         await client.say("EHLO client.example.com")
@@ -103,7 +103,7 @@ async def test_an_empty_or_poisoned_recipient_is_refused(recipient):
         assert (await client.say(f"RCPT TO:{recipient}"))[:3] in {"501", "553"}
 
 
-async def test_two_mails_of_one_connection_and_one_of_another_are_told_apart():
+async def test_two_mails_of_one_connection_and_one_of_another_are_told_apart() -> None:
     async with Sink() as sink:
         async with talk(sink) as client:
             await client.reply()
@@ -131,15 +131,18 @@ async def test_two_mails_of_one_connection_and_one_of_another_are_told_apart():
 
 @pytest.mark.parametrize("implicit", [False, True])
 @pytest.mark.parametrize("script", [None, "# well behaved"])
-async def test_the_standard_library_delivers_over_tls_with_a_login(implicit, script):
+async def test_the_standard_library_delivers_over_tls_with_a_login(implicit: bool, script: str | Path | None) -> None:
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = "agent@example.com", "pat@example.net", "Grüße"
     message.set_content("Ein Text.\n.\nNoch einer.\n")
 
     def deliver() -> None:
-        kind = smtplib.SMTP_SSL if implicit else smtplib.SMTP
-        options = {"context": client_tls()} if implicit else {}
-        with kind("localhost", sink.port, timeout=5, **options) as client:
+        client: smtplib.SMTP
+        if implicit:
+            client = smtplib.SMTP_SSL("localhost", sink.port, timeout=5, context=client_tls())
+        else:
+            client = smtplib.SMTP("localhost", sink.port, timeout=5)
+        with client:
             if not implicit:
                 client.starttls(context=client_tls())
             client.login("agent", "a secret")
@@ -153,7 +156,7 @@ async def test_the_standard_library_delivers_over_tls_with_a_login(implicit, scr
 
 
 @pytest.mark.parametrize("script", [None, "# well behaved"])
-async def test_a_wrong_password_takes_no_mail(script):
+async def test_a_wrong_password_takes_no_mail(script: str | Path | None) -> None:
     async with Sink(auth=("agent", "a secret"), script=script) as sink, talk(sink) as client:
         await client.reply()
         await client.say("EHLO client.example.com")
@@ -162,7 +165,7 @@ async def test_a_wrong_password_takes_no_mail(script):
         assert (await client.say("MAIL FROM:<agent@example.com>")).startswith("530")
 
 
-async def test_a_maildir_holds_the_mail_before_it_is_answered(tmp_path: Path):
+async def test_a_maildir_holds_the_mail_before_it_is_answered(tmp_path: Path) -> None:
     seen: list[tuple[Mail, int]] = []
     folder = tmp_path / "box"
     sink = Sink(maildir=folder, on_mail=lambda mail: seen.append((mail, len(list((folder / "new").iterdir())))))
@@ -182,7 +185,7 @@ async def test_a_maildir_holds_the_mail_before_it_is_answered(tmp_path: Path):
 
 
 @pytest.mark.parametrize("script", [None, "# well behaved"])
-async def test_a_maildir_that_cannot_be_written_is_a_452_and_no_mail(tmp_path: Path, script):
+async def test_a_maildir_that_cannot_be_written_is_a_452_and_no_mail(tmp_path: Path, script: str | Path | None) -> None:
     (tmp_path / "box").write_text("a file where the folder should be")
     async with Sink(maildir=tmp_path / "box", script=script) as sink, talk(sink) as client:
         await client.reply()
@@ -195,7 +198,7 @@ async def test_a_maildir_that_cannot_be_written_is_a_452_and_no_mail(tmp_path: P
         assert sink.mails == []
 
 
-async def test_a_fault_of_ours_is_a_451_without_its_text():
+async def test_a_fault_of_ours_is_a_451_without_its_text() -> None:
     def broken(mail: Mail) -> None:
         raise RuntimeError("a secret")
 
@@ -209,7 +212,7 @@ async def test_a_fault_of_ours_is_a_451_without_its_text():
         assert await client.say(b"Subject: x\r\n\r\nhi\r\n.\r\n") == "451 4.3.0 Local error"
 
 
-async def test_a_client_that_goes_in_the_middle_of_a_body_leaves_nothing():
+async def test_a_client_that_goes_in_the_middle_of_a_body_leaves_nothing() -> None:
     async with Sink() as sink:
         async with talk(sink) as client:
             await client.reply()
@@ -224,13 +227,13 @@ async def test_a_client_that_goes_in_the_middle_of_a_body_leaves_nothing():
     assert sink.mails == []
 
 
-async def test_wait_gives_up_in_time():
+async def test_wait_gives_up_in_time() -> None:
     async with Sink() as sink:
         with pytest.raises(TimeoutError):
             await sink.wait(1, timeout=0.01)
 
 
-async def test_the_engine_of_the_command_serves_until_it_is_cancelled(tmp_path: Path):
+async def test_the_engine_of_the_command_serves_until_it_is_cancelled(tmp_path: Path) -> None:
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     mails: list[Mail] = []
     engine = asyncio.create_task(run(("127.0.0.1", 0), tmp_path, None, mails.append, port.set_result))

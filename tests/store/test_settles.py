@@ -65,6 +65,16 @@ async def test_the_reply_stands_in_the_record_and_in_the_attempt(world: World) -
     assert attempt["started_us"] < attempt["permitted_us"] < attempt["ended_us"]
 
 
+async def test_an_attempt_that_had_no_permit_does_not_borrow_an_earlier_ones(world: World) -> None:
+    receipt = await world.send()
+    await world.relay(await world.claim_of(receipt), GivenBack("late"))
+    await world.settle(await world.claim_of(receipt), BUSY)
+
+    permits = [row["permitted_us"] for row in world.rows_of(schema.attempts)]
+
+    assert [permit is None for permit in permits] == [False, True]
+
+
 # --- who counts as contacted --------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from gateway.cli.printing import console, styled
 
-PIPE_WIDTH = 120
+PIPE_WIDTH = 140
 """Columns where the output is no terminal."""
 
 
@@ -51,7 +51,9 @@ class Board:
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print a table; its cells may come from strangers."""
-        shown = Table(*head, header_style="bold")
+        shown = Table(header_style="bold")
+        for name in head:
+            shown.add_column(name, overflow="fold")
         for row in rows:
             shown.add_row(*(styled(cell) for cell in row))
         self.out.print(shown)
@@ -65,7 +67,9 @@ class Board:
 
     def verdict(self) -> bool:
         """Print all outcomes and return whether every one was right."""
-        shown = Table("outcome", "expected", "seen", "", header_style="bold", title="Outcomes")
+        shown = Table(header_style="bold", title="Outcomes", title_justify="left")
+        for name in ("outcome", "expected", "seen", ""):
+            shown.add_column(name, overflow="fold")
         for one in self.outcomes:
             mark = styled("ok", "good") if one.right else styled("WRONG", "bad")
             shown.add_row(styled(one.what), styled(one.expected), styled(one.seen), mark)

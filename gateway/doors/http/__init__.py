@@ -16,9 +16,7 @@ __all__ = ["create_app"]
 
 def create_app(context: Context) -> FastAPI:
     """Put the door together: its own routes, those of the rooms, and what stands around them."""
-    app = FastAPI(
-        title="Agent mail gateway", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False
-    )
+    app = FastAPI(title="Agent mail gateway", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.context = context
     app.state.readiness = pages.Readiness()
     for router in (sends.router, requests.router, suppressions.router, keys.router, *context.routers, pages.router):

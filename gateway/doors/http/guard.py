@@ -50,7 +50,9 @@ class Guard:
             await send(message)
 
         if not self._meant(scope):
-            await _answer(sending, 421, "misdirected_request", "this gateway is not called by this name; see ALLOWED_HOSTS")
+            await _answer(
+                sending, 421, "misdirected_request", "this gateway is not called by this name; see ALLOWED_HOSTS"
+            )
             return
         try:
             await self.app(scope, receive, sending)
@@ -59,7 +61,9 @@ class Guard:
             log.error("a request failed", extra={"id": number, "path": scope["path"], **cause(error)})  # noqa: TRY400
             if started:
                 raise
-            await _answer(sending, 500, "internal_error", "something went wrong here; it was logged under this id", number)
+            await _answer(
+                sending, 500, "internal_error", "something went wrong here; it was logged under this id", number
+            )
 
     def _meant(self, scope: Scope) -> bool:
         if self.hosts is None or scope["path"] in PROBES:

@@ -166,7 +166,9 @@ async def body(request: Request) -> bytes:
                     raise _too_large(limit)
                 pieces.append(piece)
     except TimeoutError:
-        raise Refusal(408, "request_timeout", f"the body did not come within {context.body_seconds:g} seconds") from None
+        raise Refusal(
+            408, "request_timeout", f"the body did not come within {context.body_seconds:g} seconds"
+        ) from None
     return b"".join(pieces)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
 
+from gateway.core.address import AddressError
 from gateway.core.errors import GatewayError
 from gateway.core.record import Document, instant
 from gateway.doors.auth import Grant, with_implied
@@ -14,7 +15,6 @@ from gateway.doors.http.described import PROBLEMS, asks, takes
 from gateway.doors.http.inlet import Needs, context_of, query, reader_of, take
 from gateway.doors.http.problems import reply
 from gateway.doors.refusal import Refusal, forbidden, missing
-from gateway.core.address import AddressError
 from gateway.store import agents, keys, revoke
 from gateway.store.agents import Agent
 from gateway.store.keys import Key, NewKey
@@ -39,7 +39,7 @@ class KeyRequest(Shape):
     unsupported: ClassVar = frozenset({"mailboxScopes"})
 
     label: Words
-    scopes: Annotated[list[Scope], Field(min_length=1, max_length=4)] = ["read", "send"]
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=4, default_factory=lambda: ["read", "send"])]
     mailboxes: Annotated[list[Name], Field(min_length=1, max_length=1000)] | None = Field(
         None, description="Ids or addresses; without it, all that the caller's own key has."
     )
@@ -184,9 +184,7 @@ def _boxes(request: Request, asked: KeyRequest, grant: Grant) -> tuple[str, ...]
     return tuple(dict.fromkeys(found))
 
 
-def _within(
-    grant: Grant, scopes: frozenset[str], boxes: Sequence[str] | None, *, transactional: bool = False
-) -> None:
+def _within(grant: Grant, scopes: frozenset[str], boxes: Sequence[str] | None, *, transactional: bool = False) -> None:
     """Refuse what reaches beyond the caller's own key."""
     wider = grant.mailboxes is not None and (boxes is None or not set(boxes) <= set(grant.mailboxes))
     given = transactional and "operator" not in grant.scopes

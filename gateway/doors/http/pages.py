@@ -21,9 +21,11 @@ router = APIRouter(tags=["health"], responses={"5XX": PROBLEMS["5XX"]})
 FRESH_SECONDS = 1.0
 """How long an answer of the store is believed: probes of strangers must not keep it busy."""
 
-STYLE = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}code,pre{font-size:.9em}\
+STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}code,pre{font-size:.9em}\
 h2{margin:2.5rem 0 .25rem;font-size:1.1rem}table{border-collapse:collapse}td,th{text-align:left;vertical-align:top;\
 padding:.15rem 1rem .15rem 0}@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}a{color:#8bf}}"
+)
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 
 
@@ -48,10 +50,9 @@ class Readiness:
 def _look(context: Context) -> str:
     try:
         check(context.store.dialect)
-    except ValueError:
-        return "the database is not on this version's schema, or cannot be reached"
-    except (GatewayError, *context.store.dialect.errors):
-        return "the store cannot answer"
+        context.store.read(lambda tx: tx.now)
+    except (ValueError, GatewayError):
+        return "the database cannot be reached, or is not on this version's schema"
     return ""
 
 
@@ -66,7 +67,7 @@ async def ready(request: Request) -> Response:
     """Say whether store and migrations are right; 503 where they are not."""
     readiness: Readiness = request.app.state.readiness
     fault = await readiness.fault(context_of(request))
-    return problem(503, "not_ready", fault, {"Retry-After": "2"}) if fault else reply({"status": "ready"})
+    return problem(503, "not_ready", fault, headers={"Retry-After": "2"}) if fault else reply({"status": "ready"})
 
 
 @router.get("/openapi.json", include_in_schema=False)
@@ -99,11 +100,15 @@ def _routes(described: dict[str, Any]) -> Iterator[str]:
         for method, operation in operations.items():
             yield f"<h2><code>{html.escape(method.upper())} {html.escape(path)}</code></h2>"
             yield f"<p>{html.escape(operation.get('description', ''))}</p>"
-            rows = [(p["name"], p["in"], p.get("description") or "", p["schema"]) for p in operation.get("parameters", ())]
+            rows = [
+                (p["name"], p["in"], p.get("description") or "", p["schema"]) for p in operation.get("parameters", ())
+            ]
             content = operation.get("requestBody", {}).get("content", {}).get("application/json")
             if content is not None:
                 shape = schemas[content["schema"]["$ref"].rpartition("/")[2]]
-                rows += [(name, "body", said.get("description", ""), said) for name, said in shape["properties"].items()]
+                rows += [
+                    (name, "body", said.get("description", ""), said) for name, said in shape["properties"].items()
+                ]
             if rows:
                 yield "<table>" + "".join(_row(*row) for row in rows) + "</table>"
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
@@ -29,9 +30,13 @@ def reply(body: object, status: int = 200, headers: Mapping[str, str] | None = N
 
 
 def problem(
-    status: int, slug: str, message: str, headers: Mapping[str, str] | None = None, **extra: object
+    status: int,
+    slug: str,
+    message: str,
+    extra: Mapping[str, object] = MappingProxyType({}),
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """An error as the wire has it."""
+    """An error as the wire has it, with `extra` members."""
     return Response(dumped({"error": slug, "message": message, **extra}), status, headers, PROBLEM)
 
 
@@ -47,13 +52,13 @@ async def _refusal(_: Request, error: Exception) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if error.status in BREAKS_OFF:
         headers["Connection"] = "close"
-    return problem(error.status, error.slug, error.message, headers, **error.extra)
+    return problem(error.status, error.slug, error.message, error.extra, headers)
 
 
 async def _routing(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  (for the type checker)
     slug, words = SLUGS.get(error.status_code, "refused"), WORDS.get(error.status_code, "refused")
-    return problem(error.status_code, slug, words, error.headers)
+    return problem(error.status_code, slug, words, headers=error.headers)
 
 
 async def _not_found(_: Request, error: Exception) -> Response:
@@ -63,13 +68,13 @@ async def _not_found(_: Request, error: Exception) -> Response:
 async def _conflict(_: Request, error: Exception) -> Response:
     assert isinstance(error, ConflictError)  # noqa: S101  (for the type checker)
     status = KEY_REUSED.strict if error.slug == KEY_REUSED.slug else 409
-    return problem(status, error.slug, str(error), **error.extra)
+    return problem(status, error.slug, str(error), error.extra)
 
 
 async def _unavailable(_: Request, __: Exception) -> Response:
     reason = STORE_UNAVAILABLE
     words = f"{reason.text}; the same request with the same key may be repeated"
-    return problem(reason.strict, reason.slug, words, {"Retry-After": str(RETRY_SECONDS)}, nextAction=reason.next)
+    return problem(reason.strict, reason.slug, words, {"nextAction": reason.next}, {"Retry-After": str(RETRY_SECONDS)})
 
 
 async def _gone(_: Request, __: Exception) -> Response:

@@ -75,7 +75,9 @@ async def find_request(request: Request, grant: Asking) -> Response:
         raise unknown()
     if len(found) > 1:
         boxes = sorted(one.mailbox for one in found)
-        raise Refusal(409, "ambiguous_key", "several mailboxes know this key; name one with mailboxId", mailboxIds=boxes)
+        raise Refusal(
+            409, "ambiguous_key", "several mailboxes know this key; name one with mailboxId", mailboxIds=boxes
+        )
     return reply(answers.stored(found[0]))
 
 
@@ -115,7 +117,9 @@ async def trace_request(request: Request, request_id: str, grant: Reading) -> Re
     return reply(await context_of(request).read(grant.tenant, history))
 
 
-def _history(record: Record, decisions: Sequence[Any], attempts: Sequence[Any], happened: Sequence[Document]) -> Document:
+def _history(
+    record: Record, decisions: Sequence[Any], attempts: Sequence[Any], happened: Sequence[Document]
+) -> Document:
     """The trace of agent-api 14, and beside it everything that the store knows."""
     name, _ = status(record.deliveries)
     said = trace(record)
@@ -140,7 +144,8 @@ def _history(record: Record, decisions: Sequence[Any], attempts: Sequence[Any], 
             if e["name"].startswith("delivery.")
         ],
         "decisions": [
-            {"no": d["no"], "moment": d["moment"], "at": instant(from_us(d["at_us"])), **json.loads(d["document"])} for d in decisions
+            {"no": d["no"], "moment": d["moment"], "at": instant(from_us(d["at_us"])), **json.loads(d["document"])}
+            for d in decisions
         ],
         "attempts": [_attempt(a) for a in attempts],
         "events": [_event(e) for e in happened],

@@ -1,6 +1,7 @@
 """Sending, and trying what sending would do: `request-send`, `simulate-send`, and taking a send back."""
 
 import asyncio
+import math
 import re
 import secrets
 import time
@@ -152,17 +153,17 @@ def _rendered(receipt: Receipt, body: dict[str, object], *, strict: bool) -> Res
     if code <= answers.HELD:
         return reply(body, code, headers)
     if code in OVERLOADED:
-        headers["Retry-After"] = str(_seconds_until(body.get("retryAt")))
+        headers["Retry-After"] = str(_seconds_until(body.get("retryAt"), receipt.record.decision["at"]))
     said = {"error": body.get("reason", "blocked"), "message": body.get("detail", "refused")}
     return Response(dumped(said | body), code, headers, PROBLEM)
 
 
-def _seconds_until(moment: object) -> int:
-    """Whole seconds, at least one, until a time of the answer."""
+def _seconds_until(moment: object, since: str) -> int:
+    """Whole seconds, at least one, from one time of the store to another."""
     if not isinstance(moment, str):
         return RETRY_SECONDS
-    left = datetime.fromisoformat(moment) - datetime.now(UTC)
-    return max(1, int(left.total_seconds()) + 1)
+    left = datetime.fromisoformat(moment) - datetime.fromisoformat(since)
+    return max(1, math.ceil(left.total_seconds()))
 
 
 @router.delete("/v1/agent/sends/{request_id}")
@@ -183,7 +184,7 @@ async def cancel_send(request: Request, request_id: str, grant: Sending) -> Resp
     body: dict[str, object] = {"cancelled": False, "reason": "not_cancellable", "status": name, "counts": counts}
     if not wishes_of(request).strict:
         return reply(body | {"requestId": request_id})
-    return problem(409, "not_cancellable", "some of it has left, or may have", None, **body, requestId=request_id)
+    return problem(409, "not_cancellable", "some of it has left, or may have", body | {"requestId": request_id})
 
 
 def unknown() -> Exception:

@@ -50,9 +50,7 @@ def _constant(_: str) -> float:
     raise _NotStrictError("NaN and Infinity are no numbers")
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_integer, parse_float=_real, parse_constant=_constant
-)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_real, parse_constant=_constant)
 
 
 def loads(data: bytes) -> Any:  # noqa: ANN401  (JSON)

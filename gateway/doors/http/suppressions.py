@@ -42,7 +42,9 @@ class NewSuppression(Shape):
     recipient_email: Person | None = None
     domain: Domain | None = Field(None, description="In place of recipientEmail: the domain and all below it.")
     scope: Literal["tenant", "campaign", "global"] = "tenant"
-    campaign_id: Campaign | None = Field(None, description="The campaignAction that it binds; needed for scope campaign.")
+    campaign_id: Campaign | None = Field(
+        None, description="The campaignAction that it binds; needed for scope campaign."
+    )
     reason_code: Annotated[str, Field(json_schema_extra={"enum": list(REASON_CODES)})]
     source: Words | None = None
     expires_at: Future | None = None
@@ -132,7 +134,7 @@ async def check_suppression(request: Request, grant: Asking) -> Response:
         found = await context_of(request).read(grant.tenant, read)
     except StoreUnavailableError:
         words = "it is not known whether they are suppressed: do not send"
-        return problem(503, "suppression_check_unavailable", words, {"Retry-After": str(RETRY_SECONDS)})
+        return problem(503, "suppression_check_unavailable", words, headers={"Retry-After": str(RETRY_SECONDS)})
     binding = [entry for entry in found if entry.campaign in ("", asked.campaign_id or "")]
     first = min(binding, key=lambda entry: subjects.index(entry.subject), default=None)
     return reply(

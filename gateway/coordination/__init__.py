@@ -1,0 +1,18 @@
+"""The room of coordination: the registry of agents and their leases on contacts, over HTTP (SEMANTICS 6, the seed's page).
+
+It brings its routes to the HTTP door; what a lease means for a mail is judged by the policies.
+"""
+
+from fastapi import APIRouter
+
+from gateway.coordination import leases, register
+
+__all__ = ["router"]
+
+
+def router() -> APIRouter:
+    """All routes of the room."""
+    room = APIRouter()
+    room.include_router(register.router)
+    room.include_router(leases.router)
+    return room

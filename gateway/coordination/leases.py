@@ -1,0 +1,187 @@
+"""Leases on contacts: take, keep, give back, list. The store's clock alone decides what lives (SEMANTICS 6)."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import Field
+
+from gateway.core.record import Document, instant
+from gateway.core.verdict import Mode
+from gateway.doors.auth import Grant
+from gateway.doors.context import Context
+from gateway.doors.fields import Name, Person, Shape, Token, Words
+from gateway.doors.http.described import PROBLEMS, takes
+from gateway.doors.http.inlet import Needs, agent_of, context_of, take
+from gateway.doors.http.problems import problem, reply
+from gateway.doors.http.sends import wishes_of
+from gateway.doors.refusal import Faults, forbidden
+from gateway.settings import Settings
+from gateway.store import contacts, keys, leases
+from gateway.store.contacts import Acquire, Held, Lease, Release, Renew
+from gateway.store.tx import Tx
+from gateway.store.writer import Rank
+
+router = APIRouter(tags=["coordination"], responses=PROBLEMS)
+Asking = Annotated[Grant, Depends(Needs("read", "send"))]
+Writing = Annotated[Grant, Depends(Needs("send"))]
+
+HALF_AN_HOUR = 30.0
+CONFLICT = 409
+
+Minutes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_LEASE = re.compile(r"[A-Za-z0-9-]{1,64}")
+
+
+class Wanted(Shape):
+    """A contact to take."""
+
+    contact_email: Person
+    agent_id: Name | None = Field(None, description="The agent that takes it; a bound key's own without it.")
+    agent_name: Name | None = Field(None, description="The same by name.")
+    intent: Name = "general"
+    duration_minutes: Minutes = HALF_AN_HOUR
+    override_reason: Words | None = Field(None, description="An operator's reason to take it over at once.")
+
+
+class Kept(Shape):
+    """A lease to keep."""
+
+    fencing_token: Token | None = Field(None, description="The lease's token: it must be the newest.")
+    duration_minutes: Minutes = HALF_AN_HOUR
+    agent_id: Name | None = None
+    agent_name: Name | None = None
+
+
+@router.post("/v1/agent/coordination/lease", openapi_extra=takes(Wanted))
+async def acquire_lease(request: Request, grant: Writing) -> Response:
+    """Take a contact for an agent, or extend the lease that it has. Where another has it: 200 with `conflict`; strict 409."""
+    asked = await take(request, Wanted, grant)
+    if asked.override_reason is not None:
+        grant.need("operator")
+    named = [who for who in (asked.agent_id, asked.agent_name) if who is not None]
+    agent = await agent_of(request, grant, named, operator=asked.override_reason is not None)
+    if agent is None:
+        raise Faults([("agentName", "an agent is needed: agentName, agentId, or a key that is bound to one")])
+    context = context_of(request)
+    wish = Acquire(
+        grant.tenant,
+        agent,
+        asked.contact_email.key,
+        asked.contact_email.spec,
+        asked.intent,
+        _seconds(asked.duration_minutes, context.settings),
+        operator_reason=asked.override_reason,
+        **_lease_policy(context.settings),
+    )
+    got: Lease | Held = await context.writer.do(Rank.LEASE, (grant.tenant,), contacts.acquire, wish)
+    if isinstance(got, Lease):
+        return reply(_shown(got, grant) | ({"withdrew": list(got.withdrew)} if got.withdrew else {}))
+    body = _conflict(got)
+    if wishes_of(request).strict:
+        return problem(CONFLICT, "lease_conflict", "another agent has this contact", body)
+    return reply(body)
+
+
+def _lease_policy(settings: Settings) -> dict[str, Any]:
+    """What the lease policy's own section says: how long mail in flight closes a contact, and whether leases stop mail."""
+    said = {**settings.policy_defaults()["lease"], **settings.policies.get("lease", {})}
+    return {"flight_max": float(str(said["flight_max"])), "enforced": said.get("mode", Mode.ENFORCE) == Mode.ENFORCE}
+
+
+def _seconds(minutes: float, settings: Settings) -> float:
+    if minutes > settings.lease_max_minutes:
+        raise Faults([("durationMinutes", f"must be at most {settings.lease_max_minutes:g}")])
+    return minutes * 60
+
+
+def _conflict(held: Held) -> Document:
+    holder: Document = {
+        "agentId": held.agent,
+        "agentName": held.agent_name,
+        "expiresAt": instant(held.until),
+        "kind": held.kind,
+    }
+    if held.request is not None:
+        holder["requestId"] = held.request
+    body: Document = {"conflict": True, "reason": "lease_conflict", "leaseHolder": holder}
+    body |= {"retryAt": instant(held.retry_at), "nextAction": "stop; wait for release or hand off"}
+    return body | ({"estimate": True} if held.kind == "send" else {})
+
+
+def _shown(lease: Lease, grant: Grant) -> Document:
+    """A lease as the seed's page shows it, with its token."""
+    return {
+        "id": lease.id,
+        "tenantId": grant.tenant,
+        "agentId": lease.agent,
+        "agentName": lease.agent_name,
+        "contactEmail": lease.address,
+        "intent": lease.intent,
+        "fencingToken": lease.token,
+        "expiresAt": instant(lease.expires_at),
+        "createdAt": instant(lease.acquired_at),
+    }
+
+
+@router.put("/v1/agent/coordination/lease/{lease_id}", openapi_extra=takes(Kept))
+async def renew_lease(request: Request, lease_id: str, grant: Writing) -> Response:
+    """Keep a lease that lives, from now on for the duration; `renewed: false` says why not (strict: 409)."""
+    asked = await take(request, Kept, grant)
+    context = context_of(request)
+    named = [who for who in (asked.agent_id, asked.agent_name) if who is not None]
+    agent = await agent_of(request, grant, named)
+    await _may_touch(context, grant, lease_id)
+    wish = Renew(grant.tenant, agent, lease_id, asked.fencing_token, _seconds(asked.duration_minutes, context.settings))
+    done: datetime | str = await context.writer.do(Rank.LEASE, (grant.tenant,), contacts.renew, wish)
+    if not isinstance(done, str):
+        return reply({"renewed": True, "expiresAt": instant(done)})
+    body = {"renewed": False, "reason": done}
+    if wishes_of(request).strict:
+        return problem(CONFLICT, done, "the lease was not renewed; acquire again, then check again", body)
+    return reply(body)
+
+
+@router.delete("/v1/agent/coordination/lease/{lease_id}")
+async def release_lease(request: Request, lease_id: str, grant: Writing) -> Response:
+    """Give a contact back; `inFlight` names mail of the holder's that is still on its way and closes it a little longer."""
+    grant.same_tenant(request.query_params.get("tenantId"))
+    context = context_of(request)
+    agent = await agent_of(request, grant)
+    await _may_touch(context, grant, lease_id)
+    wish = Release(grant.tenant, agent, lease_id)
+    done = await context.writer.do(Rank.LEASE, (grant.tenant,), contacts.release, wish)
+    if not done.released:
+        return reply({"released": False, "reason": done.reason})
+    return reply({"released": True} | ({"inFlight": list(done.in_flight)} if done.in_flight else {}))
+
+
+async def _may_touch(context: Context, grant: Grant, lease_id: str) -> None:
+    """Refuse another's lease: a bound key has only its own, another key those of agents that no key is bound to."""
+    if _LEASE.fullmatch(lease_id) is None:
+        return  # no lease has such an id: the store says so
+
+    def owner(tx: Tx) -> tuple[str | None, bool]:
+        found = leases.owner_of(tx, grant.tenant, lease_id)
+        return found, found is not None and keys.is_bound(tx, grant.tenant, found)
+
+    agent, bound = await context.read(grant.tenant, owner)
+    if agent is None:
+        return
+    if grant.agent is not None and agent != grant.agent:
+        raise forbidden("agent_mismatch", "the key is bound to another agent", keyAgentId=grant.agent)
+    if grant.agent is None and bound:
+        raise forbidden("agent_bound_to_key", "another key is bound to the agent that has this lease", agentId=agent)
+
+
+@router.get("/v1/agent/coordination/leases")
+async def list_leases(request: Request, grant: Asking) -> Response:
+    """List the tenant's leases that live, newest first."""
+    grant.same_tenant(request.query_params.get("tenantId"))
+
+    def read(tx: Tx) -> Sequence[Lease]:
+        return leases.living(tx, grant.tenant)
+
+    return reply([_shown(lease, grant) for lease in await context_of(request).read(grant.tenant, read)])

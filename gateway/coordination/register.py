@@ -1,0 +1,75 @@
+"""`POST /v1/agent/register`: an agent enters the registry, or is refreshed by its name, and may take the calling key."""
+
+import json
+import re
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import AfterValidator, Field, StringConstraints
+
+from gateway.core.headers import has_controls
+from gateway.doors.auth import Grant
+from gateway.doors.fields import Name, Shape, fault
+from gateway.doors.http.described import PROBLEMS, takes
+from gateway.doors.http.inlet import Needs, context_of, take
+from gateway.doors.http.keys import shown
+from gateway.doors.http.problems import reply
+from gateway.store import agents
+from gateway.store.agents import Register
+from gateway.store.writer import Rank
+
+router = APIRouter(tags=["coordination"], responses=PROBLEMS)
+Writing = Annotated[Grant, Depends(Needs("send"))]
+
+METADATA_MAX = 16_384
+"""Characters of an agent's metadata as JSON."""
+
+_LIKE_AN_ID = re.compile(r"agent_[0-9a-f]+", re.IGNORECASE)
+
+
+def _agent_name(name: str) -> str:
+    """Ids and names name agents in the same places: a name that looks like an id could pass for another agent."""
+    if _LIKE_AN_ID.fullmatch(name):
+        raise fault("looks like the id of an agent")
+    if name != name.strip():
+        raise fault("begins or ends with a blank")
+    return name
+
+
+def _metadata(value: dict[str, Any]) -> dict[str, Any]:
+    words = json.dumps(value, ensure_ascii=False)
+    if len(words) > METADATA_MAX:
+        raise fault(f"is longer than {METADATA_MAX} characters as JSON")
+    if has_controls(words) or "\\u0000" in words:
+        raise fault("control characters are not allowed")
+    return value
+
+
+class Registration(Shape):
+    """An agent to register."""
+
+    agent_name: Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_agent_name)] = Field(
+        description="Unique in the tenant; the agent of that name is refreshed."
+    )
+    agent_role: Name = "general"
+    bind_key: bool = Field(default=False, description="Let the calling key act as this agent, for good.")
+    metadata: Annotated[dict[str, Any], AfterValidator(_metadata)] = Field(
+        default={}, description="Kept with the agent."
+    )
+
+
+@router.post("/v1/agent/register", openapi_extra=takes(Registration))
+async def register_agent(request: Request, grant: Writing) -> Response:
+    """Register an agent or refresh the one of that name; `apiKeyBinding` says what became of the calling key."""
+    asked = await take(request, Registration, grant)
+    context = context_of(request)
+    wish = Register(
+        grant.tenant, asked.agent_name, asked.agent_role, dict(asked.metadata), grant.key_id, asked.bind_key
+    )
+    try:
+        done = await context.writer.do(Rank.LEASE, (grant.tenant,), agents.register, wish)
+    finally:
+        if asked.bind_key:
+            context.auth.forget()
+    body = shown(done.agent, grant.tenant) | {"apiKeyBinding": done.binding}
+    return reply(body if done.bound_to is None else body | {"boundToAgentId": done.bound_to})
