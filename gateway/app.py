@@ -15,10 +15,10 @@ import uvicorn
 import policies
 from gateway import coordination
 from gateway.core.delivery import IN_FLIGHT, Retry, State
+from gateway.core.judge import Rule
 from gateway.core.record import DeliveryRecord, Record
 from gateway.doors.auth import Authenticator
 from gateway.doors.context import Context
-from gateway.core.judge import Rule
 from gateway.doors.http import create_app
 from gateway.intake.intake import Intake, Terms
 from gateway.intake.waiting import ReleaseLoop
@@ -93,14 +93,10 @@ def rules_of(settings: Settings) -> tuple[Rule, ...]:
     return policies.rules(settings.policies, settings.policy_defaults())
 
 
-class Gateway:
-    """One process of the gateway with the roles that its settings give it."""
-
-    def __init__(self, settings: Settings) -> None:
-        """Build all parts and start none. Raises ValueError with one line where a setting is wrong."""
-        self.settings = settings
-        self.rules = rules_of(settings)
-        self.smarthost = Smarthost.parse(
+def smarthost_of(settings: Settings) -> Smarthost:
+    """The smarthost of these settings. Raises ValueError with one line, which names the setting and no password."""
+    try:
+        return Smarthost.parse(
             settings.smarthost,
             settings.smarthost_ca or None,
             hostname=settings.hostname,
@@ -108,6 +104,19 @@ class Gateway:
             command_timeout=settings.command_timeout_seconds,
             reply_timeout=settings.reply_timeout_seconds,
         )
+    except ValueError as error:
+        msg = f"SMARTHOST: {error}"
+        raise ValueError(msg) from None
+
+
+class Gateway:
+    """One process of the gateway with the roles that its settings give it."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Build all parts and start none. Raises ValueError with one line where a setting is wrong."""
+        self.settings = settings
+        self.rules = rules_of(settings)
+        self.smarthost = smarthost_of(settings)
         self.store = Store.open(settings.database_url)
         self.writer = Writer(self.store)
         terms = Terms(settings.rejudge_after_seconds, settings.max_lateness_seconds)
@@ -207,9 +216,9 @@ class Gateway:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.request_stop)
-        await self.start()
-        log.info("started", extra={"roles": list(self.settings.roles)})
         try:
+            await self.start()
+            log.info("started", extra={"roles": list(self.settings.roles)})
             await self._stopped.wait()
         finally:
             await self.stop()

@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
+STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "color_message"}
 SECRETS = re.compile(r"gk_live_[A-Za-z0-9_-]{8,}|(?<=://)[^/@\s:]+:[^@\s]+(?=@)|(?i:AUTH (?:PLAIN|LOGIN)) \S+")
 
 
@@ -35,5 +35,5 @@ def set_up(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for name in ("mail.log", "uvicorn.access", "asyncio", "aiosmtplib", "httpx", "httpcore"):
+    for name in ("mail.log", "uvicorn.access", "asyncio", "aiosmtplib", "alembic", "httpx", "httpcore"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -95,7 +95,7 @@ def the_usual(ask: Ask[Any], now: datetime = NOW) -> Any:  # noqa: ANN401
     return {
         KeyAsk: KeyAnswer(live=True),
         MailboxAsk: OWN_MAILBOX,
-        AgentAsk: True,
+        AgentAsk: "agent-a",
         LeaseAsk: LeaseAnswer(),
         FlightsAsk: (),
         LastContactAsk: LastContactAnswer(),
@@ -118,6 +118,6 @@ def found(policy: Policy, mail: Submission, given: Given | None = None, now: dat
     return judge(case, rules, answers(given, case.questions, now)).findings
 
 
-def asked(policy: Policy, mail: Submission) -> set[Ask[Any]]:
+def asked(policy: Policy, mail: Submission) -> frozenset[Ask[Any]]:
     """What a policy asks about a mail."""
     return brief(mail, [Rule("tried", policy)]).questions

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from gateway.core.delivery import BORN, ENDED, IN_FLIGHT, MARKABLE, TRANSITIONS, State
+from gateway.core.delivery import BORN, ENDED, IN_FLIGHT, MARKABLE, TRANSITIONS, UNSENT, WAITING, State
 from gateway.core.verdict import HOLD, Reason
 from gateway.settings import Settings
 from policies import TABLE, reasons
@@ -94,11 +94,17 @@ def transitions() -> str:
     return table(("from", "to", "by"), rows)
 
 
-def states() -> str:
-    """What each state is: in flight, markable, ended."""
-    groups = (("in flight", IN_FLIGHT), ("can only be marked", MARKABLE), ("has ended", ENDED))
-    rows = [(f"`{state}`", ", ".join(words for words, group in groups if state in group)) for state in State]
-    return table(("state", "which is"), rows)
+def groups() -> str:
+    """Which states the code treats alike."""
+    known = (
+        ("in flight: its contact is closed to other agents", IN_FLIGHT),
+        ("a cancel or a suppression stops it at once", UNSENT),
+        ("judged again when it is let go", WAITING),
+        ("can no longer be stopped, only marked", MARKABLE),
+        ("has ended", ENDED),
+    )
+    rows = [(words, ", ".join(f"`{state}`" for state in _in_order(some))) for words, some in known]
+    return table(("group", "states"), rows)
 
 
 def _in_order(some: Iterable[State]) -> list[State]:
@@ -111,11 +117,11 @@ def _first_sentence(text: str) -> str:
 
 PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("README.md", "settings"): settings,
-    ("README.md", "policies"): options,
-    ("README.md", "reasons"): all_reasons,
+        ("README.md", "reasons"): all_reasons,
+    ("docs/operations.md", "policies"): options,
     ("docs/states.md", "drawing"): drawing,
     ("docs/states.md", "transitions"): transitions,
-    ("docs/states.md", "states"): states,
+    ("docs/states.md", "groups"): groups,
     ("docs/http.md", "routes"): routes,
     ("docs/http.md", "shapes"): shapes,
     ("docs/http.md", "errors"): errors,
@@ -131,7 +137,7 @@ def renewed(text: str, name: str, part: str) -> str:
     pattern = re.compile(f"^{re.escape(begin)}$.*?^{re.escape(end)}$", re.DOTALL | re.MULTILINE)
     if len(pattern.findall(text)) != 1:
         raise ValueError(f"there is not one place for {name}, between {begin} and {end}")
-    return pattern.sub(lambda _: f"{begin}\n\n{part}\n\n{end}", text)
+    return pattern.sub(lambda _: f"{begin}\n{part}\n{end}", text)
 
 
 def behind() -> dict[str, str]:

@@ -25,9 +25,62 @@ STATUS = {"forbidden": 403, "missing": 404, "ConflictError": 409}
 """What raises a refusal with this status and names the slug first."""
 
 WORDS = {
-    "to": "Whom it is for; one address or a list.",
+    "agentId": "The agent, by its id.",
+    "agentName": "The agent, by its name.",
+    "agentRole": "What it does, in the caller's own words.",
+    "attachments": "Files to attach.",
+    "bcc": "Who gets one unseen: an address or a list. It never leaves in a header.",
+    "campaignAction": "A name for what it is part of; suppressions may bind a campaign.",
+    "campaignId": "The campaignAction that it binds.",
+    "cc": "Who gets a copy: an address or a list.",
+    "contactEmail": "Whom to take.",
+    "contentId": "The id by which html shows it.",
+    "contentType": "Its media type.",
+    "decision": "What is to become of it.",
+    "domain": "A domain.",
+    "durationMinutes": "How long, in minutes; fractions are allowed, LEASE_MAX_MINUTES is the limit.",
+    "email": "An address.",
+    "entry": "The entry's id, or an address.",
+    "expiresAt": "Until when; without it, for good.",
+    "filename": "Its name.",
+    "html": "The body as HTML.",
+    "humanize": "Nothing is rewritten here.",
+    "idempotencyKey": "1 to 255 visible ASCII characters; one logical send, one key.",
+    "inReplyTo": "The Message-ID that it answers.",
+    "intent": "What for, in the caller's own words.",
+    "key_id": "The key's id.",
+    "kind": "What it is for; outreach without it. Transactional mail needs a key or mailbox to which it was given.",
+    "label": "What the key is for.",
+    "lease_id": "The lease's id.",
+    "limit": "How many at most.",
+    "mailboxId": "The mailbox, by its id.",
+    "name": "The header's name.",
+    "offset": "How many to skip.",
+    "queued": "Whether its mail that has not left stays or is cancelled.",
+    "reasonCode": "Why.",
+    "recipientEmail": "The person.",
+    "references": "The Message-IDs of the conversation.",
+    "replyTo": "Where answers go: an address or a list.",
+    "request_id": "The send's id.",
+    "scope": "Whether it binds all mail of the tenant or one campaign.",
+    "scopeAllMailboxes": "Whether it is for all mailboxes.",
+    "scopes": "What it may do.",
+    "source": "Where it comes from, in the caller's own words.",
+    "subject": "The subject.",
+    "text": "The body as plain text.",
+    "threadId": "The caller's own name for the conversation.",
+    "to": "Whom it is for: an address or a list.",
+    "value": "The header's value.",
 }
-"""What members mean that say it by their name alone."""
+"""What members mean whose shape says no more than their name."""
+
+ERRORS = {
+    "invalid_json": "the body is not JSON, names a member twice, or holds numbers or texts that cannot be kept",
+    "last_operator_key": "the tenant's last operator key cannot be revoked",
+    "not_ready": "the database is not on this version's schema, or cannot be reached",
+    "suppression_check_unavailable": "whether it is suppressed is not known: do not send",
+}
+"""What errors say whose sentence is made when they happen."""
 
 Document = dict[str, Any]
 
@@ -163,5 +216,8 @@ def errors() -> str:
     by_slug: dict[tuple[int, str], set[str]] = {}
     for status, slug, words in refusals():
         by_slug.setdefault((status, slug), set()).update({words} - {""})
-    rows = [(str(status), f"`{slug}`", "; ".join(sorted(words))) for (status, slug), words in sorted(by_slug.items())]
+    rows = [
+        (str(status), f"`{slug}`", "; ".join(sorted(words)) or ERRORS.get(slug, ""))
+        for (status, slug), words in sorted(by_slug.items())
+    ]
     return table(("status", "error", "what it says"), rows)

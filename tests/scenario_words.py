@@ -5,7 +5,7 @@ sentence here.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -79,7 +79,7 @@ def in_words(time: datetime, now: datetime) -> str:
     return "now" if not text else f"{text} ago" if time < now else f"in {text}"
 
 
-def facts_from(sentences: list[str], questions: set[Ask[Any]], now: datetime) -> Facts:
+def facts_from(sentences: list[str], questions: Iterable[Ask[Any]], now: datetime) -> Facts:
     """The answers to all questions, as the sentences say or as usual."""
     changes = [read(sentence, now) for sentence in sentences]
     told: dict[Ask[Any], Any] = {}
@@ -182,7 +182,7 @@ def _(words: re.Match[str], now: datetime) -> Change:
 
 @phrase(r"(?P<agent>\S+) is not registered")
 def _(words: re.Match[str], now: datetime) -> Change:
-    return _to(AgentAsk(words["agent"]), answer=False)
+    return _to(AgentAsk(words["agent"]), answer="")
 
 
 ANOTHER = r"(?:; another agent had token (?P<foreign>\d+))?"

@@ -50,6 +50,7 @@ class Served:
     process: "subprocess.Popen[str]"
     lines: list[dict[str, Any]] = field(default_factory=list)
     port: int = 0
+    _reader: threading.Thread | None = None
     _news: "queue.Queue[dict[str, Any]]" = field(default_factory=queue.Queue)
 
     def wait_for(self, event: str) -> dict[str, Any]:
@@ -64,22 +65,29 @@ class Served:
     def read_log(self) -> None:
         """Turn stderr into lines, until it ends (run in a thread)."""
         assert self.process.stderr is not None
-        for text in self.process.stderr:
-            try:
-                self._news.put(json.loads(text))
-            except ValueError:
-                self._news.put({"event": "TEXT", "text": text})
+        with self.process.stderr as stream:
+            for text in stream:
+                try:
+                    self._news.put(json.loads(text))
+                except ValueError:
+                    self._news.put({"event": "TEXT", "text": text})
         self._news.put({"event": "END"})
 
     def kill(self) -> None:
         """SIGKILL, and wait until it has gone."""
         self.process.kill()
-        self.process.wait(PATIENCE)
+        self._ended()
 
     def stop(self) -> int:
         """SIGTERM; returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE)
+        return self._ended()
+
+    def _ended(self) -> int:
+        code = self.process.wait(PATIENCE)
+        assert self._reader is not None
+        self._reader.join(PATIENCE)
+        return code
 
 
 def start(url: str, *, roles: str = "http,relay", module: str = "gateway", **settings: object) -> Served:
@@ -92,7 +100,8 @@ def start(url: str, *, roles: str = "http,relay", module: str = "gateway", **set
         text=True,
     )
     served = Served(process)
-    threading.Thread(target=served.read_log, daemon=True).start()
+    served._reader = threading.Thread(target=served.read_log, daemon=True)
+    served._reader.start()
     if "http" in roles:
         served.port = served.wait_for("http.listening")["port"]
     served.wait_for("started")
@@ -106,7 +115,4 @@ def serving(url: str, **settings: Any) -> Iterator[Served]:  # noqa: ANN401
     try:
         yield served
     finally:
-        if served.process.poll() is None:
-            served.kill()
-        if served.process.stderr is not None:
-            served.process.stderr.close()
+        served.kill()

@@ -25,13 +25,14 @@ from gateway.intake.intake import Intake, Terms
 from gateway.intake.waiting import ReleaseLoop
 from gateway.intake.walk import Ticket
 from gateway.settings import split_unknown
-from gateway.store import Store, Tx, agents, contacts, dialect_of, forbid, keys, migrate, outbox, records, suppressions
+from gateway.store import Store, Tx, agents, contacts, dialect_of, forbid, keys, migrate, outbox, records, settles, suppressions
 from gateway.store import schema as tables
 from gateway.store.clock import from_us, to_us
 from gateway.store.contacts import Held, Lease, Released
 from gateway.store.dialect import Builder, Dialect
 from gateway.store.forbid import Cancel
-from gateway.store.outbox import Claim, ClaimRequest, Report
+from gateway.store.outbox import Claim, ClaimRequest
+from gateway.store.settles import Report
 from gateway.store.suppressions import Suppression
 from gateway.store.tx import set_clock_offset
 from gateway.store.waiting import Resolve
@@ -282,7 +283,7 @@ class World:
     ) -> State | None:
         """Reports what an attempt came to."""
         report = Report(claim, outcome, retry or Retry(), ROLL)
-        state: State | None = await self._do(Rank.SETTLE, outbox.settle_all, report, node)
+        state: State | None = await self._do(Rank.SETTLE, settles.settle_all, report, node)
         return state
 
     async def relay(self, claim: Claim, outcome: Outcome | None = None, retry: Retry | None = None) -> State | None:

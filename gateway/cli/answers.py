@@ -37,7 +37,7 @@ def explain(body: Body, *, dry_run: bool = False) -> None:
             ("next", body.get("nextAction")),
             ("request", body.get("requestId")),
             ("key", body.get("idempotencyKey")),
-            ("message id", body.get("messageId")),
+            ("message id", body.get("messageId") if clean(body.get("status")) != "blocked" else None),
             ("warnings", listed(body.get("warnings"))),
         ]
     )
@@ -128,5 +128,4 @@ def _finding(finding: Body) -> tuple[object, ...]:
     verdict = clean(finding.get("verdict"))
     if finding.get("observed"):
         verdict = f"{verdict} (observed only)"
-    until = when(finding.get("retryAt"), estimate=bool(finding.get("estimate")))
-    return (finding.get("rule"), verdict, finding.get("reason"), finding.get("recipient"), until, finding.get("detail"))
+    return (finding.get("rule"), verdict, *(finding.get(name) for name in ("reason", "recipient", "retryAt", "detail")))

@@ -58,9 +58,6 @@ def store_checks(settings: "Settings") -> Iterator[Check]:
     except ValueError as error:
         yield broken("store", str(error), "set DATABASE_URL, or start the database")
         return
-    except ImportError:
-        yield broken("store", "the driver for PostgreSQL is not installed", "install agent-mail-gateway[postgres]")
-        return
     yield ok("store", f"{dialect.name} can be reached")
     if current != newest:
         state = "empty" if current is None else f"at revision {current}"

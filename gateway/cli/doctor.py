@@ -32,7 +32,7 @@ def doctor(config: options.Config = None, as_json: options.Json = False) -> None
         lines = [{"check": c.name, "state": c.state, "found": c.found, "todo": c.todo} for c in checks]
         printing.document({"ok": not failed, "checks": lines, "settings": shown})
     elif shown:
-        printing.table(("setting", "in force"), [(name.upper(), value) for name, value in shown.items()])
+        printing.table(("setting", "in force"), [(name.upper(), _plain(value)) for name, value in shown.items()])
     if failed:
         raise typer.Exit(1)
 
@@ -71,6 +71,13 @@ def in_force(settings: "Settings") -> dict[str, Any]:
     """Every setting as JSON, passwords taken out."""
     values = settings.model_dump(mode="json")
     return {n: SECRET.sub(r"\1:***@", v) if isinstance(v, str) else v for n, v in values.items()}
+
+
+def _plain(value: object) -> str:
+    """A setting's value as one would write it."""
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value or "" if isinstance(value, dict) else value)
 
 
 def _tell(check: Check) -> None:

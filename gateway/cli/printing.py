@@ -75,12 +75,17 @@ def pairs(rows: Iterable[tuple[str, object]]) -> None:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table on stdout: a box on a terminal, columns elsewhere."""
+    """Print a table on stdout: a box on a terminal, columns elsewhere; the word none where it has no row."""
     cells = [[clean(cell) for cell in row] for row in rows]
+    if not cells:
+        line("none")
+        return
     if sys.stdout.isatty():
         from rich.table import Table
 
-        shown = Table(*head, header_style="bold")
+        shown = Table(header_style="bold")
+        for name in head:
+            shown.add_column(name, overflow="fold")  # an id that is cut is no id
         for row in cells:
             shown.add_row(*(styled(cell) for cell in row))
         console().print(shown)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 from pathlib import Path
@@ -51,7 +52,7 @@ def serve(
     except ValueError as error:
         fail(error, 2)
     except OSError as error:
-        fail(f"{settings.http_bind} cannot be listened on: {error.strerror or error}", 2)
+        fail(f"HTTP_BIND: {settings.http_bind} cannot be listened on: {_why(error)}", 2)
     except GatewayError as error:
         fail(error)
 
@@ -60,6 +61,11 @@ async def _serve(settings: "Settings") -> None:
     from gateway.app import Gateway
 
     await Gateway(settings).run()
+
+
+def _why(error: OSError) -> str:
+    """The system's own words, without what a library adds to them."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
 
 
 def _runner() -> Any:  # noqa: ANN401  (uvloop's run or asyncio's)
@@ -105,7 +111,7 @@ def sink(
     try:
         asyncio.run(_sink(where, maildir, play, as_json=as_json))
     except OSError as error:
-        fail(f"{bind} cannot be listened on: {error.strerror or error}")
+        fail(f"{bind} cannot be listened on: {_why(error)}")
 
 
 async def _sink(where: tuple[str, int], maildir: Path | None, play: Any, *, as_json: bool) -> None:  # noqa: ANN401

@@ -21,19 +21,18 @@ Offered = dict[str, str]
 
 def smarthost_checks(settings: "Settings") -> Iterator[Check]:
     """Reach the smarthost and read its EHLO."""
-    from gateway.relay.smarthost import Smarthost, Unreachable
+    from dataclasses import replace
+
+    from gateway.app import smarthost_of
+    from gateway.relay.smarthost import Unreachable
 
     try:
-        host = Smarthost.parse(
-            settings.smarthost,
-            settings.smarthost_ca or None,
-            hostname=settings.hostname,
-            connect_timeout=min(settings.connect_timeout_seconds, PATIENCE_SECONDS),
-            command_timeout=min(settings.command_timeout_seconds, PATIENCE_SECONDS),
-        )
+        host = smarthost_of(settings)
     except ValueError as error:
-        yield broken("smarthost", f"SMARTHOST: {error}", "correct SMARTHOST or SMARTHOST_CA")
+        yield broken("smarthost", str(error), "correct SMARTHOST or SMARTHOST_CA")
         return
+    connect, command = (min(s, PATIENCE_SECONDS) for s in (host.connect_timeout, host.command_timeout))
+    host = replace(host, connect_timeout=connect, command_timeout=command)
     try:
         offered = asyncio.run(_ask(host))
     except Unreachable as error:

@@ -17,11 +17,15 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A mail that the judge has just let in; `due` if it is in flight from the commit on, else it waits (law 11)."""
+    """A mail that the judge has just let in; `due` if it is in flight from the commit on, else it waits (law 11).
+
+    `actor_name` is the name of the agent that sends it, or "".
+    """
 
     mail: Submission
     due: bool
     at: datetime
+    actor_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

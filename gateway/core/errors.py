@@ -9,6 +9,10 @@ class StoreUnavailableError(GatewayError):
     """The store cannot answer now: locked, down, full, or the outcome of a commit is not known. Means later, never yes."""
 
 
+class CommitInDoubtError(StoreUnavailableError):
+    """The line broke at the commit and nobody could be asked since: what was wanted may have been done."""
+
+
 class NotFoundError(GatewayError):
     """No such thing in this tenant; another tenant's ids look the same."""
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gateway.core.asks import Accepted, Answers, Ask, Facts, View
+from gateway.core.errors import UnaskedFactError
 from gateway.core.mail import Kind, Submission
 
 __all__ = [
     "Accepted", "AgentAsk", "Answers", "Ask", "Facts", "Flight", "FlightsAsk", "KeyAnswer", "KeyAsk",
     "LastContactAnswer", "LastContactAsk", "LeaseAnswer", "LeaseAsk", "MailboxAnswer", "MailboxAsk",
     "SuppressionAnswer", "SuppressionAsk", "UnknownsAsk", "UsageAnswer", "UsageAsk", "View",
+    "name_of",
 ]  # fmt: skip
 
 
@@ -66,8 +68,8 @@ class MailboxAsk(Ask[MailboxAnswer]):
 
 
 @dataclass(frozen=True, slots=True)
-class AgentAsk(Ask[bool]):
-    """Is this agent registered?"""
+class AgentAsk(Ask[str]):
+    """What is this agent's name? It is empty where no such agent is registered."""
 
     agent: str
 
@@ -146,7 +148,7 @@ class FlightsAsk(Ask[tuple[Flight, ...]]):
         if any(flight.request == mail.id for flight in answer):
             return answer
         since = mail.since or accepted.at
-        flight = Flight(mail.id, mail.actor, "", since, permitted=False, kind=mail.kind)
+        flight = Flight(mail.id, mail.actor, accepted.actor_name, since, permitted=False, kind=mail.kind)
         return tuple(sorted((*answer, flight), key=lambda f: (f.since, f.request)))
 
 
@@ -229,3 +231,12 @@ class UsageAsk(Ask[UsageAnswer]):
         mail = accepted.mail
         who = {"agent": mail.actor, "mailbox": mail.mailbox, "tenant": mail.tenant}[self.scope]
         return replace(answer, used=answer.used + len(mail.keys)) if who == self.who else answer
+
+
+def name_of(facts: Facts, mail: Submission) -> str:
+    """The name of the agent that sends `mail`, or "", as far as a policy has asked for it."""
+    try:
+        found: object = facts[AgentAsk(mail.agent)] if mail.agent else ""
+    except UnaskedFactError:
+        return ""
+    return found if isinstance(found, str) else ""

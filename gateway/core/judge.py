@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-from gateway.core.facts import Accepted, Answers, Ask, Facts, View
+from gateway.core.facts import Accepted, Answers, Ask, Facts, View, name_of
 from gateway.core.mail import Moment, Submission
 from gateway.core.verdict import DEFER, PASS, POLICY_ERROR, Decision, Finding, Mode
 
@@ -35,7 +35,7 @@ class Policy(Protocol):
 class Rule:
     """A row of the table: a policy under its name, how seriously it is taken, and for which kinds and mailboxes.
 
-    `applies_to` holds kinds of mail and mailbox ids or addresses; empty means all. `overridable` by an operator's word.
+    `applies_to` holds kinds of mail and ids of mailboxes; empty means all. `overridable` by an operator's word.
     """
 
     name: str
@@ -93,16 +93,14 @@ def judge(case: Brief, rules: Sequence[Rule], facts: Facts, approved: frozenset[
 
 
 def _ask_one(rule: Rule, case: Brief, facts: Facts) -> list[Finding]:
-    if rule.name in case.broken:
-        found = [POLICY_ERROR.about(policy=rule.name)]
-    else:
+    observed = rule.mode is Mode.OBSERVE
+    if rule.name not in case.broken:
         try:
             found = list(rule.policy.judge(case.mail, View(facts, case.asks[rule.name])))
+            return [f.by(rule.name, observed=observed) for f in found]  # what is no finding breaks here
         except Exception:
             log.exception("policy failed", extra={"policy": rule.name, "request": case.mail.id})
-            found = [POLICY_ERROR.about(policy=rule.name)]
-    observed = rule.mode is Mode.OBSERVE
-    return [f.by(rule.name, observed=observed) for f in found]
+    return [POLICY_ERROR.about(policy=rule.name).by(rule.name, observed=observed)]
 
 
 def due(mail: Submission, decision: Decision, facts: Facts) -> bool:
@@ -116,6 +114,6 @@ def judge_all(cases: Sequence[Brief], rules: Sequence[Rule], facts: Facts) -> li
     for case in cases:
         decision = judge(case, rules, facts)
         if decision.verdict < DEFER:
-            facts.advance(Accepted(case.mail, due(case.mail, decision, facts), facts.now))
+            facts.advance(Accepted(case.mail, due(case.mail, decision, facts), facts.now, name_of(facts, case.mail)))
         decisions.append(decision)
     return decisions

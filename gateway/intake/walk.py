@@ -3,18 +3,19 @@
 Nothing here commits; the caller's transaction does (ARCHITECTURE 6, steps 5 to 8).
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from gateway.core.delivery import State
 from gateway.core.errors import ConflictError
-from gateway.core.facts import Accepted, Ask, Facts, UsageAsk
+from gateway.core.facts import Accepted, Ask, Facts, UsageAsk, name_of
 from gateway.core.judge import Brief, Rule, brief, due, judge
 from gateway.core.mail import Envelope, Submission
 from gateway.core.record import Receipt, Record, document
-from gateway.core.verdict import DEFER, HOLD, KEY_REUSED, Decision
+from gateway.core.verdict import DEFER, HOLD, KEY_REUSED, Decision, Mode
 from gateway.store import facts as fact_store
 from gateway.store import mail as mail_store
 from gateway.store import records
@@ -66,7 +67,8 @@ class _Walk:
         facts = fact_store.load(self.tx, self.tenant, asks)
         results = [self._one(t, cases.get(i), facts) for i, t in enumerate(tickets)]
         if self.write and self.pairs:
-            counted = frozenset((ask.scope, ask.window) for ask in asks if isinstance(ask, UsageAsk))
+            read = asks.union(*(_left_unasked(case, self.rules) for case in cases.values()))
+            counted = frozenset((ask.scope, ask.window) for ask in read if isinstance(ask, UsageAsk))
             mail_store.write(self.tx, self.tenant, self.pairs, counted=counted)
         return results
 
@@ -110,7 +112,7 @@ class _Walk:
         decision = judge(case, self.rules, facts)
         state = born(mail, decision, facts)
         if state is not State.BLOCKED:
-            facts.advance(Accepted(mail, state is State.QUEUED, facts.now))
+            facts.advance(Accepted(mail, state is State.QUEUED, facts.now, name_of(facts, mail)))
         judged = Judged(mail, ticket.body, decision, state, ticket.send_reason, prior)
         if prior is not None and _equal(prior, judged):
             return self._repeat(prior, judged)
@@ -130,6 +132,14 @@ class _Walk:
             mail_store.count_repeat(self.tx, self.tenant, prior.id)
         self.known[judged.mail.mailbox, judged.mail.idempotency_key] = told
         return Receipt(told, warnings=_warnings(judged.mail))
+
+
+def _left_unasked(case: Brief, rules: Sequence[Rule]) -> Iterator[Ask[Any]]:
+    """What rules that do not concern this mail ask about others: all mail counts, whichever mail a quota is for."""
+    for rule in rules:
+        if rule.mode is not Mode.OFF and rule.name not in case.asks:
+            with contextlib.suppress(Exception):  # a policy that breaks is named where it is asked
+                yield from rule.policy.asks(case.mail)
 
 
 def born(mail: Submission, decision: Decision, facts: Facts) -> State:

@@ -18,8 +18,9 @@ from gateway.core.mime import stuff, to_seven_bit
 from gateway.relay.attempt import attempt, verdict
 from gateway.relay.outgoing import Outgoing
 from gateway.relay.pool import Pool
-from gateway.store import Store, outbox
-from gateway.store.outbox import Claim, ClaimRequest, Report
+from gateway.store import Store, outbox, settles
+from gateway.store.outbox import Claim, ClaimRequest
+from gateway.store.settles import Report
 from gateway.store.steps import astep
 from gateway.store.writer import Rank, Writer
 
@@ -62,6 +63,7 @@ class Worker:
         self.settled = settled
         self.roll = roll
         self.stopping = False
+        self._doubtful = False  # a claim may have been committed whose answer never came
         self._woken = asyncio.Event()
         self._under_way: dict[asyncio.Task[None], _Attempt] = {}
         self._late: set[asyncio.Task[None]] = set()
@@ -81,6 +83,7 @@ class Worker:
                 await self._fill()
             except StoreUnavailableError as error:
                 log.warning("the outbox cannot be read now", extra={"cause": str(error)})
+                self._doubtful = True
                 await self._pause(1.0)
 
     async def _fill(self) -> None:
@@ -89,12 +92,14 @@ class Worker:
         if free <= 0:
             await asyncio.wait(set(self._under_way), return_when=asyncio.FIRST_COMPLETED)
             return
-        hurried = self._woken.is_set()
+        hurried = self._woken.is_set() or self._doubtful
         self._woken.clear()
         fresh_us = round(self.pace.rejudge_after * 1_000_000)
         if hurried or await asyncio.to_thread(self.store.read, lambda tx: outbox.any_due(tx, fresh_us)):
-            wish = ClaimRequest(self.store.epoch, free, fresh_us)
+            holding = frozenset((job.claim.tenant, job.claim.delivery) for job in self._under_way.values())
+            wish = ClaimRequest(self.store.epoch, free, fresh_us, holding if self._doubtful else None)
             claims: list[Claim] = await self.writer.do(Rank.CLAIM, (), outbox.claim, wish)
+            self._doubtful = False
             for claim in claims:
                 self._begin(claim)
             if claims:
@@ -120,7 +125,7 @@ class Worker:
         report = Report(claim, outcome, self.retry, self.roll())
         for pause in chain(SETTLE_PAUSES, repeat(SETTLE_PAUSES[-1])):
             try:
-                await self.writer.do(Rank.SETTLE, (claim.tenant,), outbox.settle_all, report)
+                await self.writer.do(Rank.SETTLE, (claim.tenant,), settles.settle_all, report)
             except StoreUnavailableError as error:
                 log.warning("an outcome cannot be written now", extra={"delivery": claim.delivery, "cause": str(error)})
                 if self.stopping and pause > 1:  # whoever takes up what we held will call it unknown

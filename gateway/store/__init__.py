@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from gateway.core.errors import GatewayError, StoreUnavailableError
+from gateway.core.errors import CommitInDoubtError, GatewayError, StoreUnavailableError
 from gateway.store import epochs
 from gateway.store.clock import Steady, boot_us
 from gateway.store.dialect import Dialect
 from gateway.store.migrate import check, migrate
-from gateway.store.postgres import Postgres
 from gateway.store.sqlite import Sqlite
 from gateway.store.steps import step
 from gateway.store.tx import Profile, Statements, Tx, read_clock, read_plain_clock, write_clock
@@ -36,12 +35,22 @@ def dialect_of(url: str) -> Dialect:
     except sa.exc.ArgumentError:
         msg = "DATABASE_URL: not a URL like sqlite:///gateway.db or postgresql://user@host/name"
         raise ValueError(msg) from None
-    kinds: dict[str, Callable[[sa.URL], Dialect]] = {"sqlite": Sqlite, "postgresql": Postgres}
+    kinds: dict[str, Callable[[sa.URL], Dialect]] = {"sqlite": Sqlite, "postgresql": _postgres}
     kind = kinds.get(parsed.get_backend_name())
     if kind is None:
         msg = f"DATABASE_URL: {parsed.get_backend_name()} is not supported, use sqlite or postgresql"
         raise ValueError(msg)
     return kind(parsed)
+
+
+def _postgres(url: sa.URL) -> Dialect:
+    """PostgreSQL, whose driver is an extra: nothing of it is imported where it is not used."""
+    try:
+        from gateway.store.postgres import Postgres  # noqa: PLC0415
+    except ImportError:
+        msg = "DATABASE_URL: the driver for PostgreSQL is missing; install agent-mail-gateway[postgres]"
+        raise ValueError(msg) from None
+    return Postgres(url)
 
 
 class Store:
@@ -194,16 +203,22 @@ class Store:
             log.warning("the outcome of a commit is in doubt", extra={"cause": str(error)})
             self._rollback(cursor)
             self._drop_writer()
-            if not (self.serving and self._took_hold(ids)):
+            if not self._took_hold(ids):
                 raise StoreUnavailableError(str(error)) from error
 
     def _took_hold(self, ids: list[str]) -> bool:
-        """Whether the group in doubt is in the store; the lock is free only once the older transaction has ended."""
-        cursor = self._begin(ids)
+        """Whether the group in doubt is in the store; its locks are free only once the older transaction has ended.
+
+        Raises CommitInDoubtError where that cannot be learned.
+        """
+        if not self.serving:
+            msg = "the outcome of a commit is not known, and this process leaves no trace of its own in the store"
+            raise CommitInDoubtError(msg)
         try:
-            tx = Tx(self.dialect, self._statements, cursor)
-            return epochs.group_of(tx, self.epoch) == self._group
-        except self.dialect.errors as error:
-            raise StoreUnavailableError(str(error)) from error
-        finally:
-            self._rollback(cursor)
+            cursor = self._begin(ids)
+            try:
+                return epochs.group_of(Tx(self.dialect, self._statements, cursor), self.epoch) == self._group
+            finally:
+                self._rollback(cursor)
+        except (StoreUnavailableError, *self.dialect.errors) as error:
+            raise CommitInDoubtError(str(error)) from error

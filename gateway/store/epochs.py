@@ -30,8 +30,14 @@ def _all(_: Dialect) -> sa.Executable:
     return sa.select(epochs)
 
 
-def _group(_: Dialect) -> sa.Executable:
-    return sa.select(epochs.c.group_no).where(epochs.c.id == sa.bindparam("epoch"))
+def _nameless(_: Dialect) -> sa.Executable:
+    known = sa.select(epochs.c.id)
+    return sa.select(deliveries.c.epoch).where(taken, deliveries.c.epoch.not_in(known)).distinct()
+
+
+def _group(d: Dialect) -> sa.Executable:
+    select = sa.select(epochs.c.group_no).where(epochs.c.id == sa.bindparam("epoch"))
+    return d.for_update(select, epochs)  # a transaction of ours that is still about to end holds this row
 
 
 def _tenants(_: Dialect) -> sa.Executable:
@@ -56,8 +62,12 @@ def group_of(tx: Tx, epoch: str) -> int | None:
 
 
 def beats(tx: Tx) -> list[tuple[str, str, int]]:
-    """All epochs: id, host, beat."""
-    return [(row["id"], row["host"], row["beat"]) for row in tx.rows(_all, {})]
+    """All epochs: id, host, beat.
+
+    Those that hold deliveries and have no row never beat: a process taken for dead that claimed while it was forgotten.
+    """
+    known = [(row["id"], row["host"], row["beat"]) for row in tx.rows(_all, {})]
+    return known + [(row["epoch"], "", -1) for row in tx.rows(_nameless, {})]
 
 
 def tenants_of(tx: Tx, epoch: str) -> list[str]:

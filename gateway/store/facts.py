@@ -91,14 +91,14 @@ def load_mailboxes(tx: Tx, tenant: str, asks: Sequence[MailboxAsk]) -> Answered:
 
 
 def _agent_rows(d: Dialect) -> sa.Executable:
-    return sa.select(agents.c.id).where(agents.c.tenant == TENANT, d.within(agents.c.id, "ids"))
+    return sa.select(agents.c.id, agents.c.name).where(agents.c.tenant == TENANT, d.within(agents.c.id, "ids"))
 
 
 def load_agents(tx: Tx, tenant: str, asks: Sequence[AgentAsk]) -> Answered:
-    """Whether agents are registered."""
+    """The names of agents by id."""
     rows = tx.rows(_agent_rows, {"tenant": tenant, "ids": tx.array({a.agent for a in asks})})
-    found = {row["id"] for row in rows}
-    return {ask: ask.agent in found for ask in asks}
+    found = {row["id"]: row["name"] for row in rows}
+    return {ask: found.get(ask.agent, "") for ask in asks}
 
 
 def contact_rows(d: Dialect) -> sa.Executable:

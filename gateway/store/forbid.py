@@ -15,7 +15,7 @@ from gateway.core.mail import Kind
 from gateway.core.record import Record
 from gateway.store import events, records
 from gateway.store.dialect import Dialect, Row
-from gateway.store.schema import clock, deliveries, live
+from gateway.store.schema import clock, deliveries, live, sends
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
@@ -94,12 +94,25 @@ def _mark_all(tx: Tx, tenant: str, rows: Iterable[Row], why: str) -> None:
     tx.many(_mark, [{"tenant": tenant, "id_": r["id"], "why": why} for r in rows])
 
 
-def stop_contact(tx: Tx, tenant: str, subject: str, why: str) -> list[str]:
-    """Stop mail in flight to a person key, or to a whole domain (and its sub-domains). Returns the request ids stopped."""
+def _of_campaign(d: Dialect) -> sa.Executable:
+    return sa.select(sends.c.id).where(
+        sends.c.tenant == TENANT, d.within(sends.c.id, "ids"), sends.c.campaign == sa.bindparam("only")
+    )
+
+
+def stop_contact(tx: Tx, tenant: str, subject: str, why: str, campaign: str = "") -> list[str]:
+    """Stop mail in flight to a person key, or to a whole domain (and its sub-domains), of one campaign or of all.
+
+    Returns the request ids stopped.
+    """
     if "@" in subject:
         rows = tx.rows(_live_of, {"tenant": tenant, "keys": tx.array([subject])})
     else:
         rows = tx.rows(_live_in_domain, {"tenant": tenant, "domain": subject})
+    if campaign and rows:
+        about = {"tenant": tenant, "ids": tx.array({r["send_id"] for r in rows}), "only": campaign}
+        mine = {r["id"] for r in tx.rows(_of_campaign, about)}
+        rows = [r for r in rows if r["send_id"] in mine]
     _mark_all(tx, tenant, [r for r in rows if State(r["state"]) in MARKABLE], why)
     stopped = move(tx, tenant, [r for r in rows if State(r["state"]) in STOPPABLE], State.BLOCKED, why)
     return sorted({r["send_id"] for r in stopped})

@@ -91,7 +91,8 @@ def add_one(tx: Tx, tenant: str, new: New) -> tuple[Suppression, list[str]]:
     }
     tx.run(_upsert, row)
     found = tx.rows(_exact, {"tenant": tenant, "about": new.subject, "only": new.campaign})[0]
-    stopped = [] if new.campaign else forbid.stop_contact(tx, tenant, new.subject, "suppressed")
+    lives = new.expires_at is None or new.expires_at > from_us(tx.now_of(tenant))
+    stopped = forbid.stop_contact(tx, tenant, new.subject, "suppressed", new.campaign) if lives else []
     data = {"suppression": found["id"], "reasonCode": new.reason_code, "stopped": stopped}
     events.append(tx, [events.Event(tenant, "suppression.created", contact=new.subject, data=data)])
     return _entry(found), stopped

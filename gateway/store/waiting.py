@@ -12,8 +12,9 @@ from gateway.core.errors import ConflictError, NotFoundError
 from gateway.core.record import Record
 from gateway.store import epochs, events, forbid, records
 from gateway.store.dialect import Dialect, Row
-from gateway.store.outbox import Claim, lost, settle_all
+from gateway.store.outbox import Claim
 from gateway.store.schema import deliveries, due, mailboxes, open_, taken
+from gateway.store.settles import lost, settle_all
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")

@@ -15,7 +15,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Any, TypeVar
 
-from gateway.core.errors import StoreUnavailableError
+from gateway.core.errors import CommitInDoubtError, StoreUnavailableError
 from gateway.store import Store
 from gateway.store.tx import Tx
 
@@ -135,6 +135,8 @@ class Writer:
         self.jobs += len(batch)
         try:
             return self._together(batch)
+        except CommitInDoubtError as error:  # a second try might do all of it twice; the callers know what may be repeated
+            return [error] * len(batch)
         except Exception as error:  # noqa: BLE001  (whatever it was, nothing of it was committed)
             log.warning("a group failed and is tried again", extra={"jobs": len(batch), "cause": repr(error)})
         try:
@@ -159,7 +161,11 @@ class Writer:
             results: list[Any] = []
             for _, run in groupby(batch, key=lambda job: (job.rank, job.work)):
                 jobs = list(run)
-                results += jobs[0].work(tx, [job.argument for job in jobs])
+                done = jobs[0].work(tx, [job.argument for job in jobs])
+                if len(done) != len(jobs):
+                    msg = f"{len(done)} results for {len(jobs)} jobs"
+                    raise AssertionError(msg)
+                results += done
             return results
 
         return self.store.write({tenant for job in batch for tenant in job.tenants}, work)

@@ -37,7 +37,7 @@ def test_a_wrong_setting_is_one_line_that_names_it(house: House, name: str, valu
 
     assert ended.code == 2
     assert len(ended.err.splitlines()) == 1
-    assert name.lower() in ended.err.lower()
+    assert ended.err.startswith(f"error: {name}: ")
     assert "secret-word" not in ended.err
 
 
@@ -60,7 +60,7 @@ def test_a_port_that_is_taken_is_one_line_and_code_2(house: House) -> None:
         ended = house.run("serve", "--bind", bind)
 
     assert ended.code == 2
-    assert ended.err.splitlines()[-1] == f"error: {bind} cannot be listened on: Address already in use"
+    assert ended.err.splitlines()[-1] == f"error: HTTP_BIND: {bind} cannot be listened on: Address already in use"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -199,9 +199,9 @@ def test_each_recipient_of_an_accepted_mail_is_a_unit_whether_it_waits_or_not(
 
 
 def test_facts_answer_what_was_asked_and_nothing_else() -> None:
-    facts = Facts(NOW, {AgentAsk("agent-a"): True})
+    facts = Facts(NOW, {AgentAsk("agent-a"): "outreach"})
 
-    assert facts[AgentAsk("agent-a")] is True
+    assert facts[AgentAsk("agent-a")] == "outreach"
     assert list(facts) == [AgentAsk("agent-a")]
     with pytest.raises(UnaskedFactError, match="AgentAsk"):
         _ = facts[AgentAsk("agent-b")]
@@ -209,7 +209,7 @@ def test_facts_answer_what_was_asked_and_nothing_else() -> None:
 
 def test_a_view_shows_only_what_its_policy_asked() -> None:
     mine, others = AgentAsk("agent-a"), AgentAsk("agent-b")
-    view = View(Facts(NOW, {mine: True, others: True}), [mine])
+    view = View(Facts(NOW, {mine: True, others: True}), frozenset([mine]))
 
     assert view.now == NOW
     assert view[mine] is True
@@ -219,7 +219,7 @@ def test_a_view_shows_only_what_its_policy_asked() -> None:
 
 def test_a_view_sees_facts_advance() -> None:
     facts = answers(asked=[FLIGHTS])
-    view = View(facts, [FLIGHTS])
+    view = View(facts, frozenset([FLIGHTS]))
 
     facts.advance(accepted(a_mail()))
 

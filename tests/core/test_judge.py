@@ -306,7 +306,7 @@ def any_answer(ask: Ask[Any]) -> st.SearchStrategy[Any]:
             st.booleans(),
             st.booleans(),
         ),
-        "AgentAsk": st.just(value=True) | st.booleans(),
+        "AgentAsk": st.sampled_from(["outreach", "outreach", ""]),
         "LeaseAsk": st.just(LeaseAnswer()) | st.just(LeaseAnswer(token=3, owner="agent-a")) | lease,
         "FlightsAsk": st.just(()) | st.lists(flight, max_size=2, unique_by=lambda f: f.request).map(_oldest_first),
         "LastContactAsk": st.just(LastContactAnswer()) | st.builds(LastContactAnswer, past, requests),

@@ -47,7 +47,7 @@ class Door:
     keys: dict[str, str] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
 
-    def add_key(self, name: str, **changes: Any) -> str:  # noqa: ANN401
+    def add_key(self, name: str, **changes: Any) -> str:
         """Makes a key; `changes` are fields of NewKey, `agent` by its name."""
         if changes.get("agent"):
             changes["agent"] = self.world.agent[changes["agent"]]
@@ -57,7 +57,7 @@ class Door:
         return raw
 
     async def call(
-        self, method: str, path: str, body: object = None, *, by: str | None = "a", **more: Any  # noqa: ANN401
+        self, method: str, path: str, body: object = None, *, by: str | None = "a", **more: Any
     ) -> httpx.Response:
         """Calls a route with the key named `by`; `headers`, `content` and `params` are httpx's."""
         headers = dict(more.pop("headers", {}))
@@ -65,19 +65,19 @@ class Door:
             headers["Authorization"] = f"Bearer {self.keys.get(by, by)}"
         return await self.client.request(method, path, json=body, headers=headers, **more)
 
-    async def post(self, path: str, body: object = None, **more: Any) -> httpx.Response:  # noqa: ANN401
+    async def post(self, path: str, body: object = None, **more: Any) -> httpx.Response:
         """POST."""
         return await self.call("POST", path, body, **more)
 
-    async def get(self, path: str, **more: Any) -> httpx.Response:  # noqa: ANN401
+    async def get(self, path: str, **more: Any) -> httpx.Response:
         """GET."""
         return await self.call("GET", path, **more)
 
-    async def send(self, *, by: str = "a", headers: dict[str, str] | None = None, **changes: Any) -> httpx.Response:  # noqa: ANN401
+    async def send(self, *, by: Any = "a", headers: Any = None, **changes: Any) -> httpx.Response:
         """Asks to send the usual mail with changes; a member that is `...` is left out."""
         return await self.post(SEND, a_send(**changes), by=by, headers=headers or {})
 
-    async def accepted(self, **changes: Any) -> dict[str, Any]:  # noqa: ANN401
+    async def accepted(self, **changes: Any) -> dict[str, Any]:
         """Sends, and it must be taken; the answer."""
         answer = await self.send(**changes)
         body: dict[str, Any] = answer.json()
@@ -92,7 +92,7 @@ class Door:
         return self.world.store.read(lambda tx: records.bodies(tx, TENANT, [request]))[request]
 
 
-def a_send(**changes: Any) -> dict[str, Any]:  # noqa: ANN401
+def a_send(**changes: Any) -> dict[str, Any]:
     """The usual request; a member that is `...` is left out."""
     usual: dict[str, Any] = {"to": [PAT], "subject": "hello", "text": "hi\n", "idempotencyKey": "once"}
     return {name.rstrip("_"): value for name, value in (usual | changes).items() if value is not ...}
@@ -121,7 +121,7 @@ def problem(answer: httpx.Response, status: int, slug: str) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def a_door(world: World, routers: Iterable[Any] = (), **settings: Any) -> AsyncIterator[Door]:  # noqa: ANN401
+async def a_door(world: World, routers: Iterable[Any] = (), **settings: Any) -> AsyncIterator[Door]:
     """Opens the door of a world."""
     node, clock = world.nodes[0], Clock()
     values = Settings(hostname="gw.example.com", **settings)

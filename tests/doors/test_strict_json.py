@@ -12,14 +12,17 @@ from hypothesis import strategies as st
 from gateway.doors.http.inlet import ENVELOPE
 from gateway.doors.http.strictjson import DEPTH_MAX, MEMBERS_MAX, loads
 from gateway.doors.refusal import Faults, Refusal
-from tests.doors.door import SEND, Door, a_send, b64, faults, problem
+from tests.doors.door import SEND, Door, a_door, a_send, b64, faults, problem
 from tests.world import World
-from tests.doors.door import a_door
 
 DEEP = 100_000
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
@@ -138,7 +141,8 @@ async def test_other_types_than_json_are_refused(wire: Door, kind: str | None) -
 
 
 @pytest.mark.parametrize(
-    "kind", ["application/json", "Application/JSON", "application/json; charset=utf-8", 'application/json;charset="UTF-8"']
+    "kind",
+    ["application/json", "Application/JSON", "application/json; charset=utf-8", 'application/json;charset="UTF-8"'],
 )
 async def test_json_in_utf8_is_taken(wire: Door, kind: str) -> None:
     answer = await raw(wire, json.dumps(a_send()).encode(), kind)

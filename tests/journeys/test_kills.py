@@ -58,10 +58,9 @@ async def one_round(served: Served, agents: list[Agent], dice: random.Random, si
     going.set()
     work = [asyncio.create_task(agent.work(served.port, going)) for agent in agents]
     await sink.wait(len(sink.mails) + dice.randrange(1, 60), servers.PATIENCE)
-    served.process.kill()
+    await asyncio.to_thread(served.kill)
     going.clear()
     await asyncio.gather(*work)
-    await asyncio.to_thread(served.process.wait)
 
 
 async def drained(port: int, agents: list[Agent]) -> dict[str, dict[str, Any]]:

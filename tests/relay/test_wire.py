@@ -30,7 +30,7 @@ async def test_what_arrives_unasked_breaks_the_line_for_good(tmp_path: Path, way
     async with ends(tmp_path, way) as both:
         wire = await wire_of(both)
         both.sink.hang_up(said)
-        await wire.closed
+        await asyncio.wait_for(asyncio.shield(wire.closed), 5)
 
         assert not wire.alive
         assert wire.broken.startswith(("unasked", "unreadable"))
@@ -48,7 +48,7 @@ async def test_a_byte_unasked_is_enough(tmp_path: Path, way: str) -> None:
         (reply,) = wire.ask(b"RSET\r\n")
 
         assert await reply == Reply(250, "", "ok")
-        await wire.closed
+        await asyncio.wait_for(asyncio.shield(wire.closed), 5)
         assert wire.broken.startswith("unasked: b'2'")
 
 
@@ -57,7 +57,7 @@ async def test_a_dead_line_takes_no_dot_and_says_that_none_left(tmp_path: Path, 
     async with ends(tmp_path, way) as both:
         wire = await wire_of(both)
         both.sink.hang_up()
-        await wire.closed
+        await asyncio.wait_for(asyncio.shield(wire.closed), 5)
 
         with pytest.raises(NotSent):
             wire.dot()
