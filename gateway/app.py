@@ -180,6 +180,7 @@ class Gateway:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             lifespan="off",
             timeout_keep_alive=30,
             h11_max_incomplete_event_size=65_536,

@@ -112,12 +112,12 @@ def _in_order(some: Iterable[State]) -> list[State]:
 
 
 def _first_sentence(text: str) -> str:
-    return " ".join(text.split("\n\n")[0].split()).removesuffix(".")
+    return " ".join(text.split("\n\n", maxsplit=1)[0].split()).removesuffix(".")
 
 
 PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("README.md", "settings"): settings,
-        ("README.md", "reasons"): all_reasons,
+    ("README.md", "reasons"): all_reasons,
     ("docs/operations.md", "policies"): options,
     ("docs/states.md", "drawing"): drawing,
     ("docs/states.md", "transitions"): transitions,

@@ -102,7 +102,9 @@ def described() -> Iterator[tuple[str, str, Document]]:
 def routes() -> str:
     """Every route: what it does, who may call it, what it takes."""
     app = application()
-    scopes = {(method, one.path): _scopes(one.dependant) for one in api_routes(app.routes) for method in one.methods}
+    scopes = {
+        (method, one.path): _scopes(one.dependant) for one in api_routes(app.routes) for method in one.methods or ()
+    }
     return "\n\n".join(_route(*one, scopes[one[:2]]) for one in described())
 
 
@@ -171,7 +173,7 @@ def _type(schema: Document) -> str:
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
-    either = [_type(one) for one in schema.get("anyOf", schema.get("oneOf", ())) if one.get("type") != "null"]
+    either = [_type(one) for one in schema.get("anyOf") or schema.get("oneOf") or () if one.get("type") != "null"]
     if either:
         return " or ".join(dict.fromkeys(either))
     if schema.get("type") == "array":

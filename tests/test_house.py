@@ -18,7 +18,9 @@ LINES = {"gateway": 300, "policies": 300, "tests": 500}
 FUNCTION_LINES = 50
 REQUIRED = {"pyproject.toml", "README.md", "gateway", "policies", "tests", "fixtures", "docker-compose.yml"}
 ALLOWED = REQUIRED | {"LICENSE", "CHANGELOG.md", "constraints.txt", "docs"}
-LEFT_BY_TOOLS = re.compile(r"\..*|__pycache__|build|dist|htmlcov|maildir|.*\.egg-info|.*\.db(-shm|-wal)?")
+LEFT_BY_TOOLS = re.compile(
+    r"\..*|__pycache__|build|dist|htmlcov|maildir|gateway\.(toml|log)|.*\.egg-info|.*\.db(-shm|-wal)?"
+)
 NAMELESS = {"utils", "util", "common", "helpers", "base", "manager", "domain", "misc"}
 TEXT = {".py", ".md", ".toml", ".txt", ".yml", ".yaml", ".cfg", ".eml", ".html", ".css", ".js"}
 
@@ -127,6 +129,17 @@ def test_every_policy_has_its_test_file_and_its_scenario_file() -> None:
 
 def test_no_scenario_file_is_without_its_policy() -> None:
     assert {path.stem for path in (ROOT / "fixtures" / "scenarios").glob("*.toml")} <= set(policy_names())
+
+
+def test_every_ask_has_its_loader_and_no_loader_is_without_an_ask() -> None:
+    from gateway.core import facts
+    from gateway.store.facts import LOADERS
+
+    asks = {one for one in vars(facts).values() if isinstance(one, type) and issubclass(one, facts.Ask)} - {facts.Ask}
+
+    assert len(asks) > 5
+    assert set(LOADERS) == asks
+    assert {one.__name__ for one in asks} <= set(facts.__all__)
 
 
 def pins() -> dict[str, str]:

@@ -4,71 +4,32 @@ import base64
 import secrets
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from gateway.cli import options, printing
+from gateway.cli import mail_options, options, printing
 from gateway.cli.answers import explain, went_well
-from gateway.cli.api import Api, agent_header
-
-WAIT_SECONDS = 30
-"""The longest that the gateway lets a caller wait for the relay (SEMANTICS 4)."""
-
-Addresses = list[str]
+from gateway.cli.api import ANSWER_SECONDS, Api, agent_header
+from gateway.cli.mail_options import WAIT_SECONDS
 
 
 def send(
-    to: Annotated[
-        Addresses, typer.Option("--to", metavar="ADDRESS", help="Whom it is for; may be given several times.")
-    ],
-    subject: Annotated[
-        str | None, typer.Option("--subject", metavar="TEXT", help="The subject; needed unless --eml.")
-    ] = None,
-    text: Annotated[
-        str | None, typer.Option("--text", metavar="TEXT", help="The body as plain text; - reads stdin.")
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="The body as HTML, from a UTF-8 file; with --text, both."),
-    ] = None,
-    eml: Annotated[
-        Path | None,
-        typer.Option("--eml", metavar="FILE", help="A whole message (RFC 5322) in place of subject and body."),
-    ] = None,
-    cc: Annotated[Addresses | None, typer.Option("--cc", metavar="ADDRESS", help="Who gets a copy.")] = None,
-    bcc: Annotated[Addresses | None, typer.Option("--bcc", metavar="ADDRESS", help="Who gets one unseen.")] = None,
-    sender: Annotated[
-        str | None, typer.Option("--from", metavar="ADDRESS", help="The mailbox to send as; without it, the key's own.")
-    ] = None,
-    idempotency_key: Annotated[
-        str | None,
-        typer.Option(
-            "--idempotency-key",
-            metavar="KEY",
-            help="1 to 255 visible ASCII characters; the same key never sends twice.",
-        ),
-    ] = None,
-    fencing_token: Annotated[
-        int | None,
-        typer.Option("--fencing-token", metavar="N", min=1, help="The token of your lease on the only --to."),
-    ] = None,
-    kind: Annotated[
-        str | None, typer.Option("--kind", metavar="KIND", help="outreach (the default), reply or transactional.")
-    ] = None,
-    schedule: Annotated[
-        str | None,
-        typer.Option("--schedule", metavar="TIME", help="Not before this time: ISO 8601, e.g. 2030-01-31T09:00:00Z."),
-    ] = None,
-    agent: Annotated[
-        str | None, typer.Option("--agent", metavar="AGENT", help="Send as this agent, where the key is bound to none.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only judge it: the same findings, nothing kept or sent.")
-    ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help=f"Wait for the relay's first attempt, at most {WAIT_SECONDS} s.")
-    ] = False,
+    to: mail_options.To,
+    subject: mail_options.Subject = None,
+    text: mail_options.Text = None,
+    html: mail_options.Html = None,
+    eml: mail_options.Eml = None,
+    cc: mail_options.Cc = None,
+    bcc: mail_options.Bcc = None,
+    sender: mail_options.Sender = None,
+    idempotency_key: mail_options.IdempotencyKey = None,
+    fencing_token: mail_options.FencingToken = None,
+    kind: mail_options.Kind = None,
+    schedule: mail_options.Schedule = None,
+    agent: mail_options.Agent = None,
+    dry_run: mail_options.DryRun = False,
+    wait: mail_options.Wait = False,
     url: options.Url = None,
     key: options.Key = None,
     as_json: options.Json = False,
@@ -87,7 +48,7 @@ def send(
     headers = agent_header(agent) | ({"Prefer": f"wait={WAIT_SECONDS}"} if wait and not dry_run else {})
     retry = f"whether it was taken is not known: repeat it with --idempotency-key {body['idempotencyKey']}"
     api = Api(url, key, as_json=as_json)
-    seconds = WAIT_SECONDS + 30.0
+    seconds = ANSWER_SECONDS + (WAIT_SECONDS if wait else 0)
     answer = api.ask("POST", "/v1/agent/request-send", body=body, headers=headers, seconds=seconds, retry=retry)
     if as_json:
         printing.document(answer.body)

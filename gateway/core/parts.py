@@ -17,11 +17,9 @@ from gateway.core.headers import LINE_FAIR, LINE_MAX, MimeError, fold, has_contr
 FILENAME_MAX = 255  # characters
 TYPE_MAX = 255  # characters of a content type with its parameters
 
-_LINE_END = re.compile(rb"\r?\n")
 _ANY_LINE_END = re.compile(rb"\r\n|\r|\n")
 _LF_TEXT = re.compile("\r\n?")
-# What may not travel bare: control characters but TAB, blanks at a line's end, lines above 78 octets.
-_NOT_PLAIN = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|[ \t]$|.{%d}" % (LINE_FAIR + 1), re.MULTILINE)
+_PLAIN = bytes([9, 10, *range(32, 127)])  # what may travel bare
 _PRINTABLE = bytes([9, 10, 13, *range(32, 61), *range(62, 127)])  # what quoted-printable leaves as it is
 _QP_DEAR = 4  # with one octet in so many to be quoted it is neither readable nor short (base64 is shorter from 6 on)
 _B64_OCTETS = 57  # they make a line of 76
@@ -90,12 +88,19 @@ def encode_text(text: str, *, ends: bool) -> tuple[str, bytes]:
     """
     data = text.encode()
     if b"\n" in data:
-        data = _LINE_END.sub(b"\r\n", data)
+        data = data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
     if text.isascii() and not (ends and data and not data.endswith(b"\r\n")):
-        lines = data.replace(b"\r\n", b"\n")
-        if _NOT_PLAIN.search(lines) is None:
+        lines = data.split(b"\r\n")
+        if _plain(lines):
             return "7bit", data
     return encode_octets(data, ends=ends)
+
+
+def _plain(lines: list[bytes]) -> bool:
+    """Whether lines may travel bare: short, no control character but TAB, no blank at a line's end."""
+    if max(map(len, lines)) > LINE_FAIR or b"".join(lines).translate(None, delete=_PLAIN):
+        return False
+    return not any(line.endswith((b" ", b"\t")) for line in lines)
 
 
 def encode_octets(data: bytes, *, ends: bool) -> tuple[str, bytes]:

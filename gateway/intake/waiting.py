@@ -52,6 +52,9 @@ class ReleaseLoop:
             except StoreUnavailableError as error:
                 log.warning("waiting mail cannot be looked at now", extra={"cause": str(error)})
                 more = 0
+            except Exception:
+                log.exception("a look at waiting mail failed")
+                more = 0
             if more < AT_ONCE:
                 await asyncio.sleep(LOOK)
 

@@ -85,6 +85,8 @@ class Keeper:
                 await self.recover()
             except StoreUnavailableError as error:
                 log.warning("the store does not take the beat", extra={"cause": str(error)})
+            except Exception:
+                log.exception("a dead process's deliveries cannot be taken up")  # go on beating, or others take up ours
             await asyncio.sleep(self.interval)
 
     async def recover(self) -> int:

@@ -58,7 +58,7 @@ def measure(kind: str, rounds: int, count: int) -> bool:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url = stack.enter_context(databases(kind))()
         key = servers.init(url, folder / "profile.toml")["rawKey"]
-        served = stack.enter_context(servers.serving(url, roles="http", hostname="gw.example.com", log_level="warning"))
+        served = stack.enter_context(servers.serving(url, roles="http", hostname="gw.example.com"))
         port = stack.enter_context(noop())
         load(served.port, 16, 300, key=key, run="warm", expect='"queued"')
         load(port, 16, 300, path="/noop", expect='"queued"')

@@ -1,18 +1,24 @@
 """A FastAPI endpoint that reads the model of `request-send` and does nothing: what the framework itself costs."""
 
 import sys
+from datetime import UTC, datetime
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 
+from gateway.core.address import KeyRules
 from gateway.doors.asked import SendRequest
+from gateway.doors.fields import Reader
 
 app = FastAPI()
+RULES = KeyRules()
 
 
 @app.post("/noop")
-async def noop(body: SendRequest) -> dict[str, str]:
-    """Answer that the model was read."""
+async def noop(request: Request) -> dict[str, str]:
+    """Read the body as JSON into the model and say that it was read."""
+    reader = Reader(RULES, frozenset(), frozenset(), datetime.now(UTC))
+    body = SendRequest.model_validate(await request.json(), context=reader)
     return {"status": "queued", "key": body.idempotency_key or ""}
 
 

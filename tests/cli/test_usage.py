@@ -71,6 +71,14 @@ def test_the_tree_of_commands_imports_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_without_the_driver_for_postgresql_all_else_works() -> None:
+    code = "import sys; sys.modules['psycopg'] = None; import gateway.app; gateway.store.dialect_of('postgresql://x/y')"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.stderr.splitlines()[-1].startswith("ValueError: DATABASE_URL: the driver for PostgreSQL is missing")
+
+
 MAIL = ("send", "--to", "pat@example.net", "--subject", "s")
 KEY = ("--key", "gk_live_x")
 

@@ -25,6 +25,7 @@ from gateway.core.facts import (
     SuppressionAnswer,
     UsageAnswer,
     UsageAsk,
+    name_of,
 )
 from gateway.core.judge import ALWAYS, AT_ACCEPTANCE, Brief, Rule, brief, due, judge, judge_all
 from gateway.core.mail import Kind, Moment, Submission
@@ -391,7 +392,7 @@ class History:
     def answer(self, ask: Ask[Any], answer: Any) -> Any:  # noqa: ANN401
         if isinstance(ask, FlightsAsk):
             flights = [
-                Flight(one.mail.id, one.mail.actor, "", NOW, permitted=False, kind=one.mail.kind)
+                Flight(one.mail.id, one.mail.actor, one.actor_name, NOW, permitted=False, kind=one.mail.kind)
                 for one in self.accepted
                 if one.due and one.mail.kind is not Kind.TRANSACTIONAL and ask.contact in one.mail.contacts
             ]
@@ -414,10 +415,12 @@ def test_a_batch_is_judged_as_if_its_mails_had_come_one_by_one(data: st.DataObje
     together = judge_all(cases, TABLE, history.facts())
 
     for case, decision in zip(cases, together, strict=True):
-        alone = judge(case, TABLE, history.facts())
+        facts = history.facts()
+        alone = judge(case, TABLE, facts)
         assert alone == decision
         if alone.allow:
-            history.accepted.append(Accepted(case.mail, due(case.mail, alone, history.facts()), NOW))
+            name = name_of(facts, case.mail)
+            history.accepted.append(Accepted(case.mail, due(case.mail, alone, facts), NOW, name))
 
 
 def test_of_two_that_only_one_may_pass_the_first_does() -> None:

@@ -73,9 +73,10 @@ class Door:
         """GET."""
         return await self.call("GET", path, **more)
 
-    async def send(self, *, by: Any = "a", headers: Any = None, **changes: Any) -> httpx.Response:
-        """Asks to send the usual mail with changes; a member that is `...` is left out."""
-        return await self.post(SEND, a_send(**changes), by=by, headers=headers or {})
+    async def send(self, **changes: Any) -> httpx.Response:
+        """Asks to send the usual mail with changes; `headers` are those of HTTP."""
+        by, headers = changes.pop("by", "a"), changes.pop("headers", {})
+        return await self.post(SEND, a_send(**changes), by=by, headers=headers)
 
     async def accepted(self, **changes: Any) -> dict[str, Any]:
         """Sends, and it must be taken; the answer."""

@@ -32,7 +32,7 @@ WRONG = "gk_live_" + "x" * 43
     ],
 )
 async def test_whatever_is_wrong_with_a_key_is_told_in_the_same_words(wire: Door, given: str | None) -> None:
-    headers = {} if given is None else {"Authorization": given.encode("latin-1")}
+    headers = {} if given is None else {b"Authorization": given.encode("latin-1")}
 
     answer = await wire.client.request("POST", SEND, json=a_send(), headers=headers)
 
@@ -136,12 +136,13 @@ async def test_a_key_is_looked_up_once_a_second_whatever_comes(door: Door) -> No
     clock, looked = Clock(), 0
     auth = Authenticator(door.world.store, clock=clock)
 
-    def look() -> None:
+    def counted(raw: str) -> Grant | None:
         nonlocal looked
         looked += 1
+        return read(raw)
 
     read = auth._read
-    auth._read = lambda raw: (look(), read(raw))[1]  # type: ignore[method-assign]
+    auth._read = counted  # type: ignore[method-assign]
     first = await asyncio.gather(*(auth.grant(door.keys["a"]) for _ in range(20)))
     again = await auth.grant(door.keys["a"])
     clock.now += FRESH_SECONDS
@@ -243,7 +244,7 @@ async def test_naming_an_agent_that_another_key_is_bound_to_is_refused(door: Doo
 
 @pytest.mark.parametrize("name", ["nobody", "", "agent_000000000000", "a b", "\u00e9".encode().decode("latin-1")])
 async def test_an_agent_that_is_not_there_is_refused_and_not_ignored(door: Door, name: str) -> None:
-    answer = await door.send(by="free", headers={"X-Agent-Id": name.encode("latin-1")})  # type: ignore[dict-item]
+    answer = await door.send(by="free", headers={"X-Agent-Id": name.encode("latin-1")})
 
     problem(answer, 404, "agent_not_found")
 

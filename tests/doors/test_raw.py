@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.doors.door import SEND, Door, a_send, b64, faults
+from tests.world import BOXES, PAT
 
 RAW = (
     "From: Agent <agent@gw.example.com>\r\nTo: Pat <pat@example.net>\r\nCc: cee@example.net\r\nBcc: bee@example.net\r\n"
@@ -38,7 +39,7 @@ async def test_named_recipients_win_over_those_of_a_raw_message(door: Door) -> N
 
 
 async def test_the_same_mail_in_parts_and_as_bytes_is_one_send(door: Door) -> None:
-    first = await door.post(SEND, a_send(to="pat@example.net") | {"headers": {"X-Campaign": "spring"}})
+    first = await door.post(SEND, a_send(to=PAT, from_=BOXES[0]) | {"headers": {"X-Campaign": "spring"}})
 
     raw = RAW.replace("Cc: cee@example.net\r\nBcc: bee@example.net\r\n", "")
     again = await door.post(SEND, a_raw(raw))

@@ -164,7 +164,8 @@ def limit() -> int:
 
 async def test_a_body_that_says_it_is_too_large_is_not_read(sqlite_world: World, limit: int) -> None:
     async def never() -> AsyncIterator[bytes]:
-        raise AssertionError("it was read")
+        if asyncio.get_running_loop().is_running():
+            pytest.fail("it was read")
         yield b""
 
     async with a_door(sqlite_world, max_message_bytes=2048) as door:
