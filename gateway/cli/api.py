@@ -21,7 +21,6 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 UNAUTHORIZED = 401
-ERROR = 400
 TEMPORARY = 500
 PLAIN = frozenset(
     {"error", "message", "detail", "title", "type", "status", "statusCode", "instance", "errors", "fields"}
@@ -104,7 +103,7 @@ class Api:
             fail(f"{self.url} answered {response.status_code} with {kind}, not with JSON: is it a gateway?")
         replayed = response.headers.get("idempotent-replayed") == "true"
         answer = Answer(response.status_code, body, replayed)
-        if response.status_code >= ERROR:
+        if not response.is_success:
             self._refuse(answer, retry)
         return answer
 
@@ -114,8 +113,9 @@ class Api:
         body = answer.body if isinstance(answer.body, dict) else {}
         words = member(body, "message") or member(body, "detail") or "refused"
         for name, value in body.items():
-            if name not in PLAIN and isinstance(value, str | int | float):
-                words = f"{words}; {name}: {value}"
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+            if name not in PLAIN and isinstance(shown, str | int | float):
+                words = f"{words}; {name}: {shown}"
         for field in _fields(body):
             printing.note(f"  {field}")
         if answer.status == UNAUTHORIZED:

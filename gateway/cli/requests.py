@@ -31,6 +31,9 @@ def show(
     idempotency_key: Annotated[
         str | None, typer.Option("--idempotency-key", metavar="KEY", help="The key it was sent with.")
     ] = None,
+    mailbox_id: Annotated[
+        str | None, typer.Option("--mailbox-id", metavar="ID", help="The mailbox of that key, where several know it.")
+    ] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Show every decision, attempt and event of it.")] = False,
     url: options.Url = None,
     key: options.Key = None,
@@ -41,7 +44,8 @@ def show(
         raise typer.BadParameter("give either REQUEST_ID or --idempotency-key", param_hint="REQUEST_ID")
     api = Api(url, key, as_json=as_json)
     if idempotency_key is not None:
-        found = api.ask("GET", "/v1/agent/requests", query={"idempotencyKey": idempotency_key}).body
+        query = {"idempotencyKey": idempotency_key} | ({"mailboxId": mailbox_id} if mailbox_id else {})
+        found = api.ask("GET", "/v1/agent/requests", query=query).body
         request_id = str(member(found, "requestId"))
     else:
         found = None

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from gateway.sink import Mail
 
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
 def serve(
     roles: Annotated[
         str | None,
@@ -121,6 +124,8 @@ async def _sink(where: tuple[str, int], maildir: Path | None, play: Any, *, as_j
         _tell(mail, as_json=as_json)
 
     def ready(port: int) -> None:
+        if where[0] not in LOOPBACK:
+            printing.note("warning: it takes mail from other machines, without TLS and without passwords")
         printing.note(f"listening on {where[0]}:{port}", "")
 
     serving = asyncio.current_task()

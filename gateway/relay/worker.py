@@ -85,6 +85,9 @@ class Worker:
                 log.warning("the outbox cannot be read now", extra={"cause": str(error)})
                 self._doubtful = True
                 await self._pause(1.0)
+            except Exception:
+                log.exception("a claim failed")
+                await self._pause(1.0)
 
     async def _fill(self) -> None:
         """Claim as much as there is room for; then wait for room, a signal, or the next look."""

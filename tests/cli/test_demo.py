@@ -5,7 +5,12 @@ import shlex
 import time
 
 import httpx
+import pytest
 
+from gateway.cli.demo.board import Board
+from gateway.cli.demo.story import Story
+from gateway.settings import given
+from tests.cli.conftest import Run
 from tests.cli.processes import House
 
 DISTURBANCE = {
@@ -95,3 +100,29 @@ def test_kept_it_stays_and_its_curl_lines_work(house: House) -> None:
     assert answers[1]["reason"] == "suppressed"
     assert leases.code == 0
     assert "customer@example.net" in leases.out.lower()
+
+
+def test_an_outcome_that_is_wrong_ends_it_with_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.cli.demo.stage.given", lambda values: given({**values, "cooldown_seconds": 0}))
+
+    result = run("demo")
+
+    assert result.exit_code == 1
+    assert re.search(r"a second mail within the cooldown\b.* WRONG", result.stdout)
+    assert re.search(r"mails in the sink at the end\b.* 1 +\S 2 +\S WRONG", result.stdout)
+
+
+def test_a_story_that_breaks_off_ends_it_with_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(self: Story) -> None:
+        raise RuntimeError("no way on")
+
+    monkeypatch.setattr(Story, "_trace", broken)
+
+    result = run("demo")
+
+    assert result.exit_code == 1
+    assert re.search(r"the story comes to its end\b.* no: RuntimeError no way on .*WRONG", result.stdout)
+
+
+def test_without_an_outcome_nothing_was_right() -> None:
+    assert Board().verdict() is False

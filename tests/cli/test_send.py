@@ -4,6 +4,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typer.testing import Result
 from tests.cli.conftest import Run
 from tests.cli.processes import Up
 
-LATER = "2026-12-31T09:00:00Z"
+LATER = (datetime.now(UTC) + timedelta(days=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def mail(to: str, *args: str) -> tuple[str, ...]:
@@ -219,6 +220,15 @@ def test_url_and_key_come_from_the_environment(run: Run, running: Up, monkeypatc
     monkeypatch.setenv("GATEWAY_KEY", running.key)
 
     assert body_of(run(*mail("environment@example.net", "--wait", "--json")))["status"] == "relayed"
+
+
+def test_a_mail_may_say_as_whom_and_of_which_kind(at: Run, running: Up) -> None:
+    sent = body_of(at(*mail("kind@example.net", "--from", running.address, "--kind", "reply", "--json")))
+    other = at(*mail("kind@example.net", "--from", "somebody.else@example.com"))
+
+    assert sent["requestId"]
+    assert other.exit_code == 1
+    assert "403" in other.stderr
 
 
 class Strange(BaseHTTPRequestHandler):

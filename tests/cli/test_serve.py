@@ -3,6 +3,7 @@
 import re
 import signal
 import socket
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -123,8 +124,9 @@ def test_a_new_key_works_at_once_and_a_revoked_one_no_more(running: Up) -> None:
 
 
 def test_revoking_a_key_cancels_its_waiting_mail_where_that_is_wanted(running: Up) -> None:
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     keys = [running.house.run("keys", "create", "--label", "scheduler", "--json").body for _ in range(2)]
-    later = ("--schedule", "2026-12-31T09:00:00Z", "--url", running.url, "--json")
+    later = ("--schedule", tomorrow, "--url", running.url, "--json")
     sent = [
         running.house.run("send", "--to", f"waits-{n}@example.net", "--subject", "s", "--text", "t", *later, "--key", k["rawKey"])
         for n, k in enumerate(keys)

@@ -48,7 +48,6 @@ async def _play(*, keep: bool) -> bool:
     from gateway.cli.demo.board import Board
     from gateway.cli.demo.stage import stage
     from gateway.cli.demo.story import Story
-    from gateway.core.errors import GatewayError
 
     board = Board()
     async with stage() as up:
@@ -56,7 +55,7 @@ async def _play(*, keep: bool) -> bool:
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await Story(up, board).play()
-        except (TimeoutError, RuntimeError, KeyError, httpx.HTTPError, GatewayError) as error:
+        except (TimeoutError, RuntimeError, LookupError, ValueError, httpx.HTTPError) as error:
             board.check("the story comes to its end", "yes", f"no: {type(error).__name__} {error}")
         if not keep:
             await up.close_gateway()

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from gateway.core.errors import NotFoundError
 from gateway.core.record import Receipt, Record
 from gateway.core.status import answer, status
 from gateway.doors import answers, letter
@@ -177,7 +178,10 @@ async def cancel_send(request: Request, request_id: str, grant: Sending) -> Resp
         return grant.covers(record.mailbox)
 
     wish = forbid.Cancel(grant.tenant, request_id, may)
-    stopped, record = await context_of(request).writer.do(Rank.FORBID, (grant.tenant,), forbid.cancel, wish)
+    try:
+        stopped, record = await context_of(request).writer.do(Rank.FORBID, (grant.tenant,), forbid.cancel, wish)
+    except NotFoundError:
+        raise unknown() from None
     if stopped:
         return reply({"cancelled": True, "requestId": request_id})
     name, counts = status(record.deliveries)
