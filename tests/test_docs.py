@@ -233,7 +233,7 @@ def with_the_example(where: Path) -> None:
     (found,) = re.finditer(r"after the one that begins with `(.+?)`:\n\n```python\n(.*?\n)```", page("README.md"))
     neighbour, line = found.groups()
     table = where / "policies" / "__init__.py"
-    lines = table.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = [text for text in table.read_text(encoding="utf-8").splitlines(keepends=True) if text != line]
     (place,) = (n for n, text in enumerate(lines, 1) if text.strip().startswith(neighbour))
     table.write_text("".join([*lines[:place], line, *lines[place:]]), encoding="utf-8")
     (where / "gateway.toml").write_text(blocks("README.md", "toml")[-1], encoding="utf-8")

@@ -30,6 +30,8 @@ Writing = Annotated[Grant, Depends(Needs("send"))]
 
 HALF_AN_HOUR = 30.0
 CONFLICT = 409
+NOWHERE = "nowhere"
+"""An id that no lease has."""
 
 Minutes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _LEASE = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -133,7 +135,7 @@ async def renew_lease(request: Request, lease_id: str, grant: Writing) -> Respon
     context = context_of(request)
     named = [who for who in (asked.agent_id, asked.agent_name) if who is not None]
     agent = await agent_of(request, grant, named)
-    await _may_touch(context, grant, lease_id)
+    lease_id = await _touched(context, grant, lease_id)
     wish = Renew(grant.tenant, agent, lease_id, asked.fencing_token, _seconds(asked.duration_minutes, context.settings))
     done: datetime | str = await context.writer.do(Rank.LEASE, (grant.tenant,), contacts.renew, wish)
     if not isinstance(done, str):
@@ -150,7 +152,7 @@ async def release_lease(request: Request, lease_id: str, grant: Writing) -> Resp
     grant.same_tenant(request.query_params.get("tenantId"))
     context = context_of(request)
     agent = await agent_of(request, grant)
-    await _may_touch(context, grant, lease_id)
+    lease_id = await _touched(context, grant, lease_id)
     wish = Release(grant.tenant, agent, lease_id)
     done = await context.writer.do(Rank.LEASE, (grant.tenant,), contacts.release, wish)
     if not done.released:
@@ -158,22 +160,24 @@ async def release_lease(request: Request, lease_id: str, grant: Writing) -> Resp
     return reply({"released": True} | ({"inFlight": list(done.in_flight)} if done.in_flight else {}))
 
 
-async def _may_touch(context: Context, grant: Grant, lease_id: str) -> None:
-    """Refuse another's lease: a bound key has only its own, another key those of agents that no key is bound to."""
+async def _touched(context: Context, grant: Grant, lease_id: str) -> str:
+    """The lease's id, where the caller may touch it; another one that no lease has where it cannot be one.
+
+    A bound key has only its own leases, another key those of agents that no key is bound to. Raises Refusal.
+    """
     if _LEASE.fullmatch(lease_id) is None:
-        return  # no lease has such an id: the store says so
+        return NOWHERE
 
     def owner(tx: Tx) -> tuple[str | None, bool]:
         found = leases.owner_of(tx, grant.tenant, lease_id)
         return found, found is not None and keys.is_bound(tx, grant.tenant, found)
 
     agent, bound = await context.read(grant.tenant, owner)
-    if agent is None:
-        return
-    if grant.agent is not None and agent != grant.agent:
+    if agent is not None and grant.agent is not None and agent != grant.agent:
         raise forbidden("agent_mismatch", "the key is bound to another agent", keyAgentId=grant.agent)
-    if grant.agent is None and bound:
+    if agent is not None and grant.agent is None and bound:
         raise forbidden("agent_bound_to_key", "another key is bound to the agent that has this lease", agentId=agent)
+    return lease_id
 
 
 @router.get("/v1/agent/coordination/leases")

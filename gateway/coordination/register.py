@@ -2,10 +2,11 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field
 
 from gateway.core.headers import has_controls
 from gateway.doors.auth import Grant
@@ -37,18 +38,27 @@ def _agent_name(name: str) -> str:
 
 
 def _metadata(value: dict[str, Any]) -> dict[str, Any]:
-    words = json.dumps(value, ensure_ascii=False)
-    if len(words) > METADATA_MAX:
+    if len(json.dumps(value)) > METADATA_MAX:
         raise fault(f"is longer than {METADATA_MAX} characters as JSON")
-    if has_controls(words) or "\\u0000" in words:
+    if any(has_controls(text) for text in _texts(value)):
         raise fault("control characters are not allowed")
     return value
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All names and texts within a value of JSON; its depth has an end."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(inner)
 
 
 class Registration(Shape):
     """An agent to register."""
 
-    agent_name: Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_agent_name)] = Field(
+    agent_name: Annotated[Name, AfterValidator(_agent_name)] = Field(
         description="Unique in the tenant; the agent of that name is refreshed."
     )
     agent_role: Name = "general"

@@ -181,7 +181,7 @@ def acting(tx: Tx, grant: Grant, named: Iterable[str], *, operator: bool = False
 
 
 def _known(tx: Tx, tenant: str, who: str) -> agents.Agent:
-    found = agents.find_agent(tx, tenant, who)
+    found = agents.find_agent(tx, tenant, who) if who.isprintable() else None
     if found is None:
         raise missing("agent_not_found", "there is no such agent")
     return found

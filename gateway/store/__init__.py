@@ -64,7 +64,8 @@ class Store:
         self.serving = False  # true once this process has an epoch row: then commits can be looked up after a doubt
         self._steady = Steady(boot)
         self._statements = Statements(dialect)
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # the writing connection's
+        self._pool = threading.Lock()  # the readers'
         self._writer: Any = None
         self._readers: list[Any] = []
         self._group = 0
@@ -84,12 +85,11 @@ class Store:
 
     def close(self) -> None:
         """Close all connections; the store may be used again."""
-        with self._lock:
-            for connection in (self._writer, *self._readers):
-                if connection is not None:
-                    with contextlib.suppress(*self.dialect.errors):
-                        connection.close()
-            self._writer, self._readers = None, []
+        with self._lock, self._pool:
+            for connection in self._readers:
+                self._drop(connection)
+            self._readers = []
+            self._drop_writer()
 
     def read(self, work: Callable[[Tx], T], tenants: Iterable[str] = ()) -> T:
         """Run `work` on one consistent state of the store, without locks; it can write nothing.
@@ -97,30 +97,46 @@ class Store:
         Raises StoreUnavailableError.
         """
         try:
-            with self._reader() as connection:
-                tx = Tx(self.dialect, self._statements, self.dialect.cursor(connection))
-                self.dialect.begin_read(tx._cursor)  # noqa: SLF001
+            with self._reader() as cursor:
+                tx = Tx(self.dialect, self._statements, cursor)
                 try:
                     self._read_time(tx, sorted(set(tenants)))
                     return work(tx)
                 finally:
-                    tx._cursor.execute("ROLLBACK")  # noqa: SLF001
+                    cursor.execute("ROLLBACK")
         except self.dialect.outages as error:
             raise StoreUnavailableError(str(error)) from error
 
     @contextlib.contextmanager
     def _reader(self) -> Any:  # noqa: ANN401
-        with self._lock:
-            connection = self._readers.pop() if self._readers else None
-        connection = connection or self.dialect.connect(writer=False)
+        """A cursor in a transaction that reads; connections that have died in the meantime are dropped."""
+        connection, cursor = self._begin_read()
         try:
-            yield connection
+            yield cursor
         except BaseException:
-            with contextlib.suppress(*self.dialect.errors):
-                connection.close()
+            self._drop(connection)
             raise
-        with self._lock:
+        with self._pool:
             self._readers.append(connection)
+
+    def _begin_read(self) -> tuple[Any, Any]:
+        while True:
+            with self._pool:
+                kept = self._readers.pop() if self._readers else None
+            connection = kept or self.dialect.connect(writer=False)
+            try:
+                cursor = self.dialect.cursor(connection)
+                self.dialect.begin_read(cursor)
+            except self.dialect.errors:
+                self._drop(connection)
+                if kept is None:
+                    raise
+            else:
+                return connection, cursor
+
+    def _drop(self, connection: Any) -> None:  # noqa: ANN401
+        with contextlib.suppress(*self.dialect.errors):
+            connection.close()
 
     def write(self, tenants: Iterable[str], work: Callable[[Tx], T]) -> T:
         """Run `work` in one transaction that holds the tenants' locks, and commit it to disk.
@@ -191,8 +207,7 @@ class Store:
 
     def _drop_writer(self) -> None:
         if self._writer is not None:
-            with contextlib.suppress(*self.dialect.errors):
-                self._writer.close()
+            self._drop(self._writer)
             self._writer = None
 
     def _commit(self, cursor: Any, ids: list[str]) -> None:  # noqa: ANN401

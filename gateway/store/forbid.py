@@ -20,6 +20,7 @@ from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 STOPPABLE = frozenset({State.QUEUED, State.CLAIMED})
+MAY_ARRIVE = frozenset({State.PERMITTED, State.UNKNOWN, State.RELAYED, State.DELIVERED})
 
 
 def _live_of(d: Dialect) -> sa.Executable:
@@ -158,7 +159,8 @@ def _cancel(tx: Tx, wish: Cancel) -> tuple[bool, Record] | Exception:
     _mark_all(tx, wish.tenant, [r for r in rows if State(r["state"]) in MARKABLE], "cancelled")
     move(tx, wish.tenant, [r for r in rows if State(r["state"]) in UNSENT], State.CANCELLED, "cancelled")
     after = records.find(tx, wish.tenant, [wish.request])[wish.request]
-    return all(d.state is State.CANCELLED for d in after.deliveries), after
+    states = {d.state for d in after.deliveries}
+    return State.CANCELLED in states and states.isdisjoint(MAY_ARRIVE), after
 
 
 def _of_mailbox(d: Dialect) -> sa.Executable:
