@@ -109,7 +109,7 @@ def start(url: str, *, roles: str = "http,relay", module: str = "gateway", **set
 
 
 @contextmanager
-def serving(url: str, **settings: Any) -> Iterator[Served]:  # noqa: ANN401
+def serving(url: str, **settings: Any) -> Iterator[Served]:
     """As `start`, ended when the block ends."""
     served = start(url, **settings)
     try:

@@ -21,6 +21,9 @@ class Dialect(Protocol):
     errors: tuple[type[Exception], ...]
     outages: tuple[type[Exception], ...]  # those that mean: not now
 
+    def prepare(self) -> None:
+        """Make what must be there before the first connection. Raises ValueError where it cannot be made."""
+
     def connect(self, *, writer: bool) -> Any:  # noqa: ANN401  (a DB-API connection)
         """Return a driver's connection in autocommit, set up for durable work; readers may not write."""
 

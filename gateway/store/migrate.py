@@ -23,6 +23,7 @@ def configuration() -> Config:
 def migrate(dialect: Dialect, revision: str = "head") -> None:
     """Upgrade the database to `revision`; several processes may try at once. Raises ValueError where it cannot be reached."""
     config = configuration()
+    dialect.prepare()
     try:
         with dialect.engine.connect() as connection:
             if dialect.name == "postgresql":

@@ -33,6 +33,9 @@ class Postgres:
         )
         self.compiler: sa.Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
+    def prepare(self) -> None:
+        """Nothing to make: the database is the operator's."""
+
     def connect(self, *, writer: bool) -> "psycopg.Connection[dict[str, Any]]":
         """Connect in autocommit; time-outs free a stuck judge, synchronous_commit keeps what was acknowledged."""
         options = {

@@ -1,6 +1,7 @@
 """SQLite: one writer at a time, WAL, every commit flushed to disk."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -27,6 +28,16 @@ class Sqlite:
         self.path = url.database
         self.engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
         self.compiler: sa.Dialect = SQLiteDialect_pysqlite(paramstyle="named")
+
+    def prepare(self) -> None:
+        """Make the file so that only its owner can read it: it holds messages. Raises ValueError where it cannot be made."""
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return
+        except OSError as error:
+            msg = f"DATABASE_URL: {self.path} cannot be made: {error.strerror}"
+            raise ValueError(msg) from None
 
     def connect(self, *, writer: bool) -> sqlite3.Connection:
         """Open the file in autocommit with WAL and FULL synchronisation (a power cut loses nothing acknowledged)."""

@@ -135,7 +135,9 @@ class Writer:
         self.jobs += len(batch)
         try:
             return self._together(batch)
-        except CommitInDoubtError as error:  # a second try might do all of it twice; the callers know what may be repeated
+        except (
+            CommitInDoubtError
+        ) as error:  # a second try might do all of it twice; the callers know what may be repeated
             return [error] * len(batch)
         except Exception as error:  # noqa: BLE001  (whatever it was, nothing of it was committed)
             log.warning("a group failed and is tried again", extra={"jobs": len(batch), "cause": repr(error)})

@@ -93,7 +93,8 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=3000)
     options = parser.parse_args()
     kinds = MARKS if options.database == "both" else (options.database,)
-    return 0 if all([measure(kind, options.rounds, options.count) for kind in kinds]) else 1
+    met = [measure(kind, options.rounds, options.count) for kind in kinds]
+    return 0 if all(met) else 1
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import policies
 from gateway.core.address import parse
 from gateway.core.mail import Content, Envelope, Recipient, Submission
 from gateway.intake.walk import Ticket, walk
-from gateway.store import Store, agents, dialect_of, keys, migrate
+from gateway.store import Store, Tx, agents, dialect_of, keys, migrate
 from gateway.store.dialect import Dialect
 from gateway.store.schema import contacts, contents, decisions, deliveries, events, sends
 from tests.databases import start_postgres
@@ -63,7 +64,7 @@ class Bench:
         begin = time.perf_counter()
         for at in range(0, count, GROUP):
             group = tickets[at : at + GROUP]
-            self.store.write((TENANT,), lambda tx, g=group: walk(tx, g, self.rules, write=True))
+            self.store.write((TENANT,), partial(walk, tickets=group, rules=self.rules, write=True))
         return count / (time.perf_counter() - begin)
 
     def one(self) -> float:
@@ -78,18 +79,20 @@ class Bench:
         row = {c.name: 0 for c in contacts.c} | {"tenant": TENANT, "lease_id": "", "owner": "", "intent": ""}
         row |= {"address": "", "last_by": ""}
 
-        def some(tx: Any, first: int) -> None:  # noqa: ANN401
-            rows = [row | {"key": f"other{n}@example.org"} for n in range(first, min(first + 10_000, count))]
-            tx.many(lambda _: sa.insert(contacts), rows)
+        def insert(_: Dialect) -> sa.Executable:
+            return sa.insert(contacts)
+
+        def some(tx: Tx, first: int) -> None:
+            tx.many(insert, [row | {"key": f"other{n}@example.org"} for n in range(first, min(first + 10_000, count))])
 
         for first in range(0, count, 10_000):
-            self.store.write((TENANT,), lambda tx, f=first: some(tx, f))
+            self.store.write((TENANT,), partial(some, first=first))
 
 
 def written(bench: Bench) -> list[tuple[sa.Table, list[dict[str, Any]]]]:
     """All rows that the decisions wrote, by table."""
     with bench.store.dialect.engine.connect() as connection:
-        return [(t, [dict(r._mapping) for r in connection.execute(sa.select(t))]) for t in TABLES]  # noqa: SLF001
+        return [(t, [dict(r._mapping) for r in connection.execute(sa.select(t))]) for t in TABLES]
 
 
 def insert_raw(dialect: Dialect, rows: list[tuple[sa.Table, list[dict[str, Any]]]], count: int) -> float:

@@ -89,7 +89,11 @@ async def test_ten_kills_lose_nothing_and_double_nothing(database_url: str, tmp_
     made = await asyncio.to_thread(servers.init, database_url, tmp_path / "profile.toml")
     agents = [Agent(n, made["rawKey"]) for n in range(SENDERS)]
     async with Sink() as sink:
-        settings = {"smarthost": f"smtp://127.0.0.1:{sink.port}", "retry_first_seconds": 1, "hostname": "gw.example.com"}
+        settings: dict[str, Any] = {
+            "smarthost": f"smtp://127.0.0.1:{sink.port}",
+            "retry_first_seconds": 1,
+            "hostname": "gw.example.com",
+        }
         for _ in range(KILLS):
             served = await asyncio.to_thread(servers.start, database_url, **settings)
             await one_round(served, agents, dice, sink)

@@ -3,10 +3,9 @@
 import asyncio
 import base64
 import email
-from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 
@@ -19,7 +18,7 @@ WAIT = {"Prefer": "wait=20"}
 
 def parts(raw: bytes) -> list[tuple[str, str | None, str | bytes]]:
     """Type, file name and decoded content of each leaf; text with LF line ends."""
-    message = cast("EmailMessage", email.message_from_bytes(raw, policy=default))
+    message = email.message_from_bytes(raw, policy=default)
     found: list[tuple[str, str | None, str | bytes]] = []
     for part in message.walk():
         if not part.is_multipart():
@@ -45,7 +44,11 @@ async def test_mail_arrives_with_equal_parts_and_without_bcc(sqlite_url: str, tm
                 ),
                 await client.post(
                     "/v1/agent/request-send",
-                    json={"rawMessage": base64.b64encode(secret).decode(), "to": "sam@example.net", "bcc": "hidden-one@example.net"},
+                    json={
+                        "rawMessage": base64.b64encode(secret).decode(),
+                        "to": "sam@example.net",
+                        "bcc": "hidden-one@example.net",
+                    },
                 ),
                 await client.post(
                     "/v1/agent/request-send",

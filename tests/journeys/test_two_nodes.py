@@ -67,10 +67,16 @@ async def test_two_nodes_on_one_postgres_share_cooldown_leases_and_work(postgres
         released = (await one.delete(f"/v1/agent/coordination/lease/{lease['id']}")).json()
         cooling = (await two.post("/v1/agent/request-send", json=mail("pat@example.net", "two-2"))).json()
         races = await asyncio.gather(
-            *(c.post("/v1/agent/request-send", json=mail("sam@example.net", f"race-{n}")) for n, c in enumerate([one, two] * 10))
+            *(
+                c.post("/v1/agent/request-send", json=mail("sam@example.net", f"race-{n}"))
+                for n, c in enumerate([one, two] * 10)
+            )
         )
         work = await asyncio.gather(
-            *(c.post("/v1/agent/request-send", json=mail(f"p{n}@example.net", f"w-{n}")) for n, c in enumerate([one, two] * 20))
+            *(
+                c.post("/v1/agent/request-send", json=mail(f"p{n}@example.net", f"w-{n}"))
+                for n, c in enumerate([one, two] * 20)
+            )
         )
         await sink.wait(1 + 1 + 40, 60)
         await one.aclose()
@@ -98,7 +104,9 @@ async def test_an_http_node_and_a_relay_node_share_one_sqlite_file(sqlite_url: s
         client(door, made["rawKey"]) as operator,
     ):
         prefer = {"Prefer": "wait=20"}
-        sent = (await operator.post("/v1/agent/request-send", json=mail("pat@example.net", "k1"), headers=prefer)).json()
+        sent = (
+            await operator.post("/v1/agent/request-send", json=mail("pat@example.net", "k1"), headers=prefer)
+        ).json()
         cooling = (await operator.post("/v1/agent/request-send", json=mail("pat@example.net", "k2"))).json()
 
         assert sent["status"] == "relayed"
