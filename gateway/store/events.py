@@ -1,7 +1,6 @@
 """The append-only record of what happened. Numbers for readers are given later, by one publisher."""
 
 import json
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,11 +37,14 @@ def _of_send(_: Dialect) -> sa.Executable:
 
 
 def append(tx: Tx, happened: Sequence[Event]) -> None:
-    """Write events at the transaction's time."""
+    """Write events at the transaction's time, under the locks of their tenants.
+
+    Under its lock a tenant has every time once, so time and serial make an id.
+    """
     rows = [
         {
             "tenant": event.tenant,
-            "id": f"evt_{tx.now_of(event.tenant):016x}{n:04x}{secrets.token_hex(4)}",
+            "id": f"evt_{tx.now_of(event.tenant):014x}{tx.serial():04x}",
             "name": event.name,
             "at_us": tx.now_of(event.tenant),
             "send_id": event.send_id,
@@ -50,7 +52,7 @@ def append(tx: Tx, happened: Sequence[Event]) -> None:
             "actor": event.actor,
             "data": json.dumps(event.data) if event.data else "{}",
         }
-        for n, event in enumerate(happened)
+        for event in happened
     ]
     tx.many(_insert, rows)
 

@@ -33,12 +33,32 @@ from gateway.core.facts import (
 )
 from gateway.core.mail import Kind
 from gateway.store.clock import from_us, maybe_time, to_us
-from gateway.store.dialect import Dialect
+from gateway.store.dialect import Builder, Dialect, Row
 from gateway.store.schema import agents, api_keys, contacts, counters, deliveries, live, mailboxes, suppressions
 from gateway.store.tx import Tx
 
 Answered = dict[Ask[Any], Any]
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
+
+
+class Look:
+    """What the loaders ask of one tenant's tables; the same question put twice is answered once."""
+
+    def __init__(self, tx: Tx, tenant: str) -> None:
+        """Look through `tx`, at its time."""
+        self.tx = tx
+        self.tenant = tenant
+        self.now_us = tx.now_of(tenant)
+        self._seen: dict[tuple[Builder, frozenset[str]], list[Row]] = {}
+
+    def rows(self, builder: Builder, name: str, values: Iterable[str], **more: object) -> list[Row]:
+        """The rows of a statement whose list parameter `name` is `values`."""
+        wanted = frozenset(values)
+        found = self._seen.get((builder, wanted))
+        if found is None:
+            params = {"tenant": self.tenant, name: self.tx.array(wanted), **more}
+            found = self._seen[builder, wanted] = self.tx.rows(builder, params)
+        return found
 
 
 def load(tx: Tx, tenant: str, asks: Iterable[Ask[Any]]) -> Facts:
@@ -47,8 +67,9 @@ def load(tx: Tx, tenant: str, asks: Iterable[Ask[Any]]) -> Facts:
     for ask in asks:
         by_kind[type(ask)].append(ask)
     answers: Answered = {}
+    look = Look(tx, tenant)
     for kind, questions in by_kind.items():
-        answers.update(LOADERS[kind](tx, tenant, questions))
+        answers.update(LOADERS[kind](look, questions))
     return Facts(from_us(tx.now_of(tenant)), answers)
 
 
@@ -56,9 +77,9 @@ def _key_rows(d: Dialect) -> sa.Executable:
     return sa.select(api_keys).where(api_keys.c.tenant == TENANT, d.within(api_keys.c.id, "ids"))
 
 
-def load_keys(tx: Tx, tenant: str, asks: Sequence[KeyAsk]) -> Answered:
+def load_keys(look: Look, asks: Sequence[KeyAsk]) -> Answered:
     """API keys by id."""
-    rows = tx.rows(_key_rows, {"tenant": tenant, "ids": tx.array({a.key_id for a in asks})})
+    rows = look.rows(_key_rows, "ids", (a.key_id for a in asks))
     found = {
         row["id"]: KeyAnswer(
             row["status"] == "active",
@@ -74,9 +95,9 @@ def _mailbox_rows(d: Dialect) -> sa.Executable:
     return sa.select(mailboxes).where(mailboxes.c.tenant == TENANT, d.within(mailboxes.c.id, "ids"))
 
 
-def load_mailboxes(tx: Tx, tenant: str, asks: Sequence[MailboxAsk]) -> Answered:
+def load_mailboxes(look: Look, asks: Sequence[MailboxAsk]) -> Answered:
     """Mailboxes by id, with the options an operator gave them."""
-    rows = tx.rows(_mailbox_rows, {"tenant": tenant, "ids": tx.array({a.mailbox for a in asks})})
+    rows = look.rows(_mailbox_rows, "ids", (a.mailbox for a in asks))
     found = {}
     for row in rows:
         options = json.loads(row["options"])
@@ -94,9 +115,9 @@ def _agent_rows(d: Dialect) -> sa.Executable:
     return sa.select(agents.c.id, agents.c.name).where(agents.c.tenant == TENANT, d.within(agents.c.id, "ids"))
 
 
-def load_agents(tx: Tx, tenant: str, asks: Sequence[AgentAsk]) -> Answered:
+def load_agents(look: Look, asks: Sequence[AgentAsk]) -> Answered:
     """The names of agents by id."""
-    rows = tx.rows(_agent_rows, {"tenant": tenant, "ids": tx.array({a.agent for a in asks})})
+    rows = look.rows(_agent_rows, "ids", (a.agent for a in asks))
     found = {row["id"]: row["name"] for row in rows}
     return {ask: found.get(ask.agent, "") for ask in asks}
 
@@ -111,12 +132,11 @@ def contact_rows(d: Dialect) -> sa.Executable:
     )
 
 
-def load_leases(tx: Tx, tenant: str, asks: Sequence[LeaseAsk]) -> Answered:
+def load_leases(look: Look, asks: Sequence[LeaseAsk]) -> Answered:
     """Leases by contact; one that has run out by the store's clock has no holder, whatever a sweep has done."""
-    now = tx.now_of(tenant)
     found = {}
-    for row in tx.rows(contact_rows, {"tenant": tenant, "keys": tx.array({a.contact for a in asks})}):
-        alive = row["expires_us"] > now
+    for row in look.rows(contact_rows, "keys", (a.contact for a in asks)):
+        alive = row["expires_us"] > look.now_us
         found[row["key"]] = LeaseAnswer(
             row["owner"] if alive else "",
             (row["owner_name"] or "") if alive else "",
@@ -128,9 +148,9 @@ def load_leases(tx: Tx, tenant: str, asks: Sequence[LeaseAsk]) -> Answered:
     return {ask: found.get(ask.contact, LeaseAnswer()) for ask in asks}
 
 
-def load_last_contacts(tx: Tx, tenant: str, asks: Sequence[LastContactAsk]) -> Answered:
+def load_last_contacts(look: Look, asks: Sequence[LastContactAsk]) -> Answered:
     """The stamps of the last delivery, or of one that may have arrived."""
-    rows = tx.rows(contact_rows, {"tenant": tenant, "keys": tx.array({a.contact for a in asks})})
+    rows = look.rows(contact_rows, "keys", (a.contact for a in asks))
     found = {row["key"]: LastContactAnswer(maybe_time(row["last_us"]), row["last_by"]) for row in rows}
     return {ask: found.get(ask.contact, LastContactAnswer()) for ask in asks}
 
@@ -147,10 +167,10 @@ def live_rows(d: Dialect) -> sa.Executable:
     )
 
 
-def load_flights(tx: Tx, tenant: str, asks: Sequence[FlightsAsk]) -> Answered:
+def load_flights(look: Look, asks: Sequence[FlightsAsk]) -> Answered:
     """Deliveries in flight that hold their contact."""
     found: defaultdict[str, list[Flight]] = defaultdict(list)
-    for row in tx.rows(live_rows, {"tenant": tenant, "keys": tx.array({a.contact for a in asks})}):
+    for row in look.rows(live_rows, "keys", (a.contact for a in asks)):
         kind = Kind(row["kind"])
         if row["state"] == "unknown" or row["internal"] or not kind.leased:
             continue
@@ -160,10 +180,10 @@ def load_flights(tx: Tx, tenant: str, asks: Sequence[FlightsAsk]) -> Answered:
     return {ask: tuple(found.get(ask.contact, ())) for ask in asks}
 
 
-def load_unknowns(tx: Tx, tenant: str, asks: Sequence[UnknownsAsk]) -> Answered:
+def load_unknowns(look: Look, asks: Sequence[UnknownsAsk]) -> Answered:
     """Deliveries whose last attempt may have arrived."""
     found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-    for row in tx.rows(live_rows, {"tenant": tenant, "keys": tx.array({a.contact for a in asks})}):
+    for row in look.rows(live_rows, "keys", (a.contact for a in asks)):
         if row["state"] == "unknown":
             found[row["contact"]].append((row["send_id"], row["digest"]))
     return {ask: tuple(found.get(ask.contact, ())) for ask in asks}
@@ -188,12 +208,10 @@ def suppression_subjects(key: str) -> list[str]:
     return [key, *(".".join(labels[i:]) for i in range(len(labels)))]
 
 
-def load_suppressions(tx: Tx, tenant: str, asks: Sequence[SuppressionAsk]) -> Answered:
+def load_suppressions(look: Look, asks: Sequence[SuppressionAsk]) -> Answered:
     """The first suppression that covers each person: by address, then by domain; campaign rows only for their campaign."""
     subjects = {s for ask in asks for s in suppression_subjects(ask.key)}
-    rows = tx.rows(
-        suppression_rows, {"tenant": tenant, "subjects": tx.array(sorted(subjects)), "now": tx.now_of(tenant)}
-    )
+    rows = look.rows(suppression_rows, "subjects", subjects, now=look.now_us)
     found: defaultdict[str, list[Any]] = defaultdict(list)
     for row in rows:
         found[row["subject"]].append(row)
@@ -232,16 +250,16 @@ def _counter_rows(d: Dialect) -> sa.Executable:
     return sa.select(counters.c.slot, counters.c.used).where(counters.c.tenant == TENANT, wanted)
 
 
-def load_usage(tx: Tx, tenant: str, asks: Sequence[UsageAsk]) -> Answered:
+def load_usage(look: Look, asks: Sequence[UsageAsk]) -> Answered:
     """Counters of the running calendar windows."""
-    now = from_us(tx.now_of(tenant))
+    now = from_us(look.now_us)
     slots = {ask: slot(ask.scope, ask.who, ask.window, window(now, ask.window)[0]) for ask in asks}
-    rows = tx.rows(_counter_rows, {"tenant": tenant, "slots": tx.array(slots.values())})
+    rows = look.rows(_counter_rows, "slots", slots.values())
     found = {row["slot"]: row["used"] for row in rows}
     return {ask: UsageAnswer(found.get(slots[ask], 0), window(now, ask.window)[1]) for ask in asks}
 
 
-Loader = Callable[[Tx, str, Any], Answered]
+Loader = Callable[[Look, Any], Answered]
 LOADERS: dict[type[Ask[Any]], Loader] = {
     KeyAsk: load_keys,
     MailboxAsk: load_mailboxes,

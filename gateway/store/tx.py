@@ -127,6 +127,7 @@ class Tx:
         self._statements = statements
         self._cursor = cursor
         self.now_us = 0
+        self._serial = 0
         self.tenants: dict[str, tuple[int, Profile]] = {}
 
     @property
@@ -137,6 +138,11 @@ class Tx:
     def now_of(self, tenant: str) -> int:
         """The tenant's own time in microseconds; one transaction may serve several tenants."""
         return self.tenants[tenant][0] if tenant in self.tenants else self.now_us
+
+    def serial(self) -> int:
+        """The next number in this transaction."""
+        self._serial += 1
+        return self._serial
 
     def profile(self, tenant: str) -> Profile:
         """The tenant's profile; raises KeyError where the transaction does not concern this tenant."""

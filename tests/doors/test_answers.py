@@ -1,6 +1,7 @@
 """What is answered to a send: receipts, refusals with the status of the table, after the relay attempt."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -168,3 +169,14 @@ async def test_odd_preferences_harm_nobody(door: Door, preference: str) -> None:
     await door.world.suppress(PAT)
 
     assert (await door.send(headers={"Prefer": preference})).json()["status"] == "blocked"
+
+
+async def test_what_was_taken_is_told_so_even_if_the_store_goes_away_while_one_waits(door: Door) -> None:
+    async def down(*_: object) -> None:
+        raise StoreUnavailableError("down")
+
+    door.app.state.context = replace(door.context, wait_for=down)
+
+    answer = await door.send(headers={"Prefer": "wait=20"})
+
+    assert (answer.status_code, answer.json()["status"]) == (200, "queued")

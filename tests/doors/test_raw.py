@@ -1,5 +1,6 @@
 """A message that is handed in as bytes."""
 
+import random
 from typing import Any
 
 import pytest
@@ -111,3 +112,63 @@ async def test_a_raw_message_in_no_charset_is_read_without_an_error(door: Door) 
     raw = RAW.encode().replace(b"hello", b"\xff\xfe") + b"\xff"
 
     assert (await door.post(SEND, a_raw(raw))).json()["status"] == "queued"
+
+
+NAMES = ("From", "To", "Cc", "Bcc", "Subject", "Message-ID", "In-Reply-To", "References", "Date", "Sender", "Reply-To")
+MIME = ("Content-Type", "Content-Transfer-Encoding", "MIME-Version", "X-Y", "Resent-Bcc")
+PIECES = (
+    *(
+        "agent@gw.example.com",
+        "pat@example.net",
+        "=?utf-8?q?a=00b?=",
+        "=?utf-8?b?////?=",
+        "\x00",
+        "<a@b>",
+        "base64",
+        "(",
+    ),
+    *(
+        "multipart/mixed; boundary=x",
+        "text/plain; charset=utf-7",
+        "\u00e9" * 300,
+        "x" * 1200,
+        '"',
+        "<",
+        ",",
+        ";",
+        "@",
+        "",
+    ),
+    *(
+        "=?idna?q?x?=",
+        "\x7f",
+        "\u2028",
+        f"<{'m' * 990}@x>",
+        "message/rfc822",
+        "quoted-printable",
+        "--x\r\n\r\n--x--",
+        "\n",
+    ),
+)
+
+
+def odd_message(dice: random.Random) -> bytes:
+    """Something like a message: its usual lines, lines of odd pieces, octets that fell out of it."""
+    lines = [line for line in ("From: agent@gw.example.com", "To: pat@example.net") if dice.random() < 0.8]
+    for _ in range(dice.randint(0, 6)):
+        lines.append(f"{dice.choice(NAMES + MIME)}: {' '.join(dice.choices(PIECES, k=dice.randint(0, 3)))}")
+    raw = bytearray("\r\n".join([*lines, "", dice.choice(PIECES)]).encode())
+    for _ in range(3 if dice.random() < 0.2 else 0):
+        raw[dice.randrange(len(raw))] = dice.randrange(256)
+    return bytes(raw)
+
+
+async def test_whatever_is_handed_in_is_decided_or_refused(door: Door) -> None:
+    dice, told = random.Random(5), set()
+    for number in range(150):
+        raw = odd_message(dice)
+        answer = await door.post(SEND, a_raw(raw, idempotencyKey=str(number), bcc=f"p{number}@example.net"))
+        assert answer.status_code in {200, 422}, (answer.text, raw)
+        told.add(answer.json().get("reason") or answer.json()["status"] if answer.status_code == 200 else "malformed")
+
+    assert {"queued", "malformed", "invalid_message", "sender_not_allowed"} <= told

@@ -1,9 +1,9 @@
 """Sending, and trying what sending would do: `request-send`, `simulate-send`, and taking a send back."""
 
 import asyncio
+import contextlib
 import math
 import re
-import secrets
 import time
 from base64 import b32hexencode
 from dataclasses import dataclass, replace
@@ -12,12 +12,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from gateway.core.errors import NotFoundError
+from gateway.core.errors import NotFoundError, StoreUnavailableError
 from gateway.core.record import Receipt, Record
 from gateway.core.status import answer, status
 from gateway.doors import answers, letter
 from gateway.doors.asked import SendRequest
 from gateway.doors.auth import Grant
+from gateway.doors.chance import chance
 from gateway.doors.fields import TOKEN_MAX
 from gateway.doors.http.described import PROBLEMS, header, takes
 from gateway.doors.http.inlet import Needs, agent_of, context_of, reader_of, take
@@ -70,7 +71,7 @@ def wishes_of(request: Request) -> Wishes:
 
 def new_request_id() -> str:
     """An id that sorts by time: 48 bits of milliseconds and 72 bits of chance, in 24 letters and digits."""
-    return f"req_{b32hexencode(int(time.time() * 1000).to_bytes(6) + secrets.token_bytes(9)).decode().lower()}"
+    return f"req_{b32hexencode(int(time.time() * 1000).to_bytes(6) + chance(9)).decode().lower()}"
 
 
 @router.post("/v1/agent/request-send", openapi_extra=takes(SendRequest) | {"parameters": _HEADERS})
@@ -83,8 +84,9 @@ async def request_send(request: Request, grant: Sending) -> Response:
     context, wishes = context_of(request), wishes_of(request)
     receipt = await context.intake.submit(made.ticket)
     if wishes.wait and answers.under_way(receipt.record):
-        record = await context.wait_for(grant.tenant, receipt.record.id, wishes.wait)
-        receipt = replace(receipt, record=record or receipt.record)
+        with contextlib.suppress(StoreUnavailableError):  # it was taken all the same: the receipt says so
+            record = await context.wait_for(grant.tenant, receipt.record.id, wishes.wait)
+            receipt = replace(receipt, record=record or receipt.record)
     return _answered(receipt, strict=wishes.strict)
 
 
