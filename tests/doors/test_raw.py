@@ -155,8 +155,8 @@ PIECES = (
 def odd_message(dice: random.Random) -> bytes:
     """Something like a message: its usual lines, lines of odd pieces, octets that fell out of it."""
     lines = [line for line in ("From: agent@gw.example.com", "To: pat@example.net") if dice.random() < 0.8]
-    for _ in range(dice.randint(0, 6)):
-        lines.append(f"{dice.choice(NAMES + MIME)}: {' '.join(dice.choices(PIECES, k=dice.randint(0, 3)))}")
+    more = range(dice.randint(0, 6))
+    lines += [f"{dice.choice(NAMES + MIME)}: {' '.join(dice.choices(PIECES, k=dice.randint(0, 3)))}" for _ in more]
     raw = bytearray("\r\n".join([*lines, "", dice.choice(PIECES)]).encode())
     for _ in range(3 if dice.random() < 0.2 else 0):
         raw[dice.randrange(len(raw))] = dice.randrange(256)
