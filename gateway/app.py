@@ -109,12 +109,21 @@ def smarthost_of(settings: Settings) -> Smarthost:
         raise ValueError(msg) from None
 
 
+def _refuse_doors_that_are_not_there(settings: Settings) -> None:
+    """An address that nobody would listen on must not look as if somebody did."""
+    for name in ("smtp_bind", "smtps_bind", "inbound_bind"):
+        if getattr(settings, name):
+            msg = f"{name.upper()}: this version has no such door; leave it empty"
+            raise ValueError(msg)
+
+
 class Gateway:
     """One process of the gateway with the roles that its settings give it."""
 
     def __init__(self, settings: Settings) -> None:
         """Build all parts and start none. Raises ValueError with one line where a setting is wrong."""
         self.settings = settings
+        _refuse_doors_that_are_not_there(settings)
         self.rules = rules_of(settings)
         self.smarthost = smarthost_of(settings)
         self.store = Store.open(settings.database_url)

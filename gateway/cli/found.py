@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gateway.core.address import Address
 from gateway.store import Store, dialect_of, migrate
-from gateway.store.agents import Mailbox, add_mailbox, add_tenant, has_tenant
+from gateway.store.agents import Mailbox, add_mailbox, add_tenant, has_tenant, list_mailboxes
 from gateway.store.keys import SCOPES, NewKey, create_keys, list_keys
 from gateway.store.tx import Tx
 
@@ -24,10 +24,10 @@ def opened(url: str) -> Store:
     return Store.open(url)
 
 
-def found(store: Store, tenant: str, address: Address) -> Founded:
+def found(store: Store, tenant: str, address: Address, *, named: bool = True) -> Founded:
     """Make what is missing of tenant, mailbox and operator key, in any number of processes at once.
 
-    Raises StoreUnavailableError.
+    An address that nobody has `named` is only for a tenant that has no mailbox yet. Raises StoreUnavailableError.
     """
 
     def exist(tx: Tx) -> None:
@@ -35,7 +35,8 @@ def found(store: Store, tenant: str, address: Address) -> Founded:
             add_tenant(tx, tenant)
 
     def furnish(tx: Tx) -> Founded:
-        mailbox = add_mailbox(tx, tenant, address)
+        present = [] if named else list_mailboxes(tx, tenant)
+        mailbox = present[0] if present else add_mailbox(tx, tenant, address)
         keys = list_keys(tx, tenant)
         if any("operator" in key.scopes and key.status == "active" for key in keys):
             return Founded(tenant, mailbox, None)

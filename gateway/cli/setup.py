@@ -35,7 +35,7 @@ def init(
     tenant: Annotated[str, typer.Option("--tenant", metavar="TENANT", help="The tenant to make.")] = "default",
     mailbox: Annotated[
         str | None,
-        typer.Option("--mailbox", metavar="ADDRESS", help="The address to send as; without it, agent@HOSTNAME."),
+        typer.Option("--mailbox", metavar="ADDRESS", help="The address to send as; without it the tenant's first, else agent@HOSTNAME."),
     ] = None,
     config: options.Config = None,
     as_json: options.Json = False,
@@ -61,7 +61,7 @@ def init(
     try:
         store = opened(settings.database_url)
         try:
-            made = found(store, tenant, address)
+            made = found(store, tenant, address, named=mailbox is not None)
         finally:
             store.close()
     except (ValueError, GatewayError) as error:

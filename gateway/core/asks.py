@@ -48,9 +48,11 @@ class Answers(Protocol):
     @property
     def now(self) -> datetime:
         """The store's time (UTC), read under the lock."""
+        ...
 
     def __getitem__(self, ask: Ask[A]) -> A:
         """Return the answer to an ask that was made."""
+        ...
 
 
 class Facts:

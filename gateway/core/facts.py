@@ -236,7 +236,6 @@ class UsageAsk(Ask[UsageAnswer]):
 def name_of(facts: Facts, mail: Submission) -> str:
     """The name of the agent that sends `mail`, or "", as far as a policy has asked for it."""
     try:
-        found: object = facts[AgentAsk(mail.agent)] if mail.agent else ""
+        return facts[AgentAsk(mail.agent)] if mail.agent else ""
     except UnaskedFactError:
         return ""
-    return found if isinstance(found, str) else ""

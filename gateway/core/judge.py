@@ -26,9 +26,11 @@ class Policy(Protocol):
 
     def asks(self, mail: Submission) -> Iterable[Ask[Any]]:
         """Name the facts that `judge` will read."""
+        ...
 
     def judge(self, mail: Submission, facts: Answers) -> Iterable[Finding]:
         """Yield what is wrong with the mail."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Brief:
 def brief(mail: Submission, rules: Sequence[Rule]) -> Brief:
     """Collect what the rules need to know about `mail`."""
     asks: dict[str, frozenset[Ask[Any]]] = {}
-    broken = set()
+    broken: set[str] = set()
     for rule in rules:
         if not rule.concerns(mail):
             continue
@@ -110,7 +112,7 @@ def due(mail: Submission, decision: Decision, facts: Facts) -> bool:
 
 def judge_all(cases: Sequence[Brief], rules: Sequence[Rule], facts: Facts) -> list[Decision]:
     """Judge a batch in order; each accepted mail advances the facts for the next (law 2)."""
-    decisions = []
+    decisions: list[Decision] = []
     for case in cases:
         decision = judge(case, rules, facts)
         if decision.verdict < DEFER:

@@ -93,7 +93,7 @@ class Submission:
     idempotency_key: str
     fingerprint: str
     kind: Kind = Kind.OUTREACH
-    tokens: Mapping[str, int] = field(default_factory=dict)
+    tokens: Mapping[str, int] = field(default_factory=dict[str, int])
     thread: str | None = None
     campaign: str | None = None
     not_before: datetime | None = None

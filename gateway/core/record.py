@@ -1,8 +1,9 @@
 """A send as it is kept: the record that receipts, look-ups and traces are made from."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, cast
 
 from gateway.core.delivery import State
 from gateway.core.verdict import Decision, Finding
@@ -120,15 +121,17 @@ def finding_document(finding: Finding, decision: Decision) -> Document:
 
 def instant(moment: datetime | None) -> str | None:
     """ISO 8601 in UTC with Z (SEMANTICS 7); fractions only where there are some."""
-    return None if moment is None else moment.isoformat().replace("+00:00", "Z")
+    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def plain(value: object) -> Any:  # noqa: ANN401  (JSON)
-    """Replace times by text in a nested document."""
+    """A nested document as JSON can hold it; times are replaced by text, and so is all that JSON does not know."""
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, datetime):
         return instant(value)
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in cast("Mapping[object, object]", value).items()}
     if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    return value
+        return [plain(v) for v in cast("Sequence[object]", value)]
+    return str(value)  # what a policy says of its finding must not break the writing of everybody's decisions

@@ -86,7 +86,7 @@ class Finding:
     until: datetime | None = None
     estimate: bool = False
     text: str = ""
-    extra: Mapping[str, object] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict[str, object])
     policy: str = ""
     observed: bool = False
 

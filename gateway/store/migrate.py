@@ -62,8 +62,10 @@ def check(dialect: Dialect) -> None:
     """Raise ValueError with one line unless the database has the newest schema."""
     current, newest = revisions(dialect)
     if current != newest:
-        state = "is empty" if current is None else f"is at revision {current}"
-        msg = f"DATABASE_URL: the database {state}, this version needs {newest}; run `gateway migrate`"
+        if current is None:
+            msg = "DATABASE_URL: the database is empty; run `gateway init`, which also makes a mailbox and a key"
+        else:
+            msg = f"DATABASE_URL: the database is at revision {current}, this version needs {newest}; run `gateway migrate`"
         raise ValueError(msg)
 
 

@@ -115,7 +115,7 @@ def insert_raw(dialect: Dialect, rows: list[tuple[sa.Table, list[dict[str, Any]]
 def databases(kind: str) -> Iterator[Any]:
     """A source of fresh database URLs of one kind."""
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=".")))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=Path.home())))
         server = stack.enter_context(start_postgres()) if kind == "postgres" else None
         count = iter(range(1_000_000))
 

@@ -118,7 +118,7 @@ def test_a_database_that_was_never_made_is_not_made_by_looking(run: Run, bare: P
     result = run("keys", "list")
 
     assert result.exit_code == 2
-    assert "gateway migrate" in result.stderr
+    assert "gateway init" in result.stderr
     assert not (bare / "gateway.db").exists()
 
 

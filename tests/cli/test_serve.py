@@ -19,7 +19,7 @@ def test_a_database_that_was_never_made_is_one_line_and_code_2(house: House) -> 
 
     assert ended.code == 2
     assert ended.out == ""
-    assert re.fullmatch(r"error: DATABASE_URL: the database is empty.* run `gateway migrate`\n", ended.err)
+    assert re.fullmatch(r"error: DATABASE_URL: the database is empty.* run `gateway init`, .*\n", ended.err)
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,13 @@ async def test_whatever_is_wrong_with_a_key_is_told_in_the_same_words(wire: Door
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
+async def test_what_cannot_be_a_key_is_not_looked_up(wire: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire.context.auth, "_read", pytest.fail)
+
+    problem(await wire.post("/v1/agent/whoami", by="gk_live_short"), 401, "unauthorized")
+    problem(await wire.post("/v1/agent/whoami", by="gk_live_" + "x" * 44), 401, "unauthorized")
+
+
 async def test_two_keys_at_once_are_none(wire: Door) -> None:
     both = [("Authorization", f"Bearer {wire.keys['a']}"), ("Authorization", f"Bearer {wire.keys['b']}")]
 

@@ -40,7 +40,7 @@ def catalogue(url: str) -> set[tuple[Any, ...]]:
 
 def test_an_empty_database_is_brought_to_the_newest_schema(empty_database_url: str) -> None:
     dialect = dialect_of(empty_database_url)
-    with pytest.raises(ValueError, match="run `gateway migrate`"):
+    with pytest.raises(ValueError, match="run `gateway init`"):
         check(dialect)
 
     migrate(dialect)
