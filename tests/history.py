@@ -9,6 +9,8 @@ other only where `one_clock` says that they are the same clock. A request withou
 The checks of leases suppose that no agent makes its lease shorter, and that a mail's Message-ID is its own.
 """
 
+import itertools
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,8 +25,6 @@ from gateway.core.address import parse
 from gateway.sink import Mail
 from gateway.store import dialect_of, schema
 from gateway.store.clock import to_us
-
-import json
 
 Row = Mapping[str, Any]
 SLACK = 20_000
@@ -140,10 +140,14 @@ class History:
         return {e["name"] for e in self.about[delivery["send_id"]] if e["data"].get("delivery") == delivery["id"]}
 
     def accepted_at(self, send: str) -> int | None:
-        """When (the store's microseconds) a send was last accepted; None where it never was."""
-        names = {"send.queued", "send.scheduled", "send.held"}
-        return max((e["at_us"] for e in self.about[send] if e["name"] in names), default=None)
+        """When (the store's microseconds) a send was last let go; None where it never was. A send that waited: by its release."""
+        for name in ("send.queued", "delivery.queued"):
+            times: list[int] = [e["at_us"] for e in self.about[send] if e["name"] == name]
+            if times:
+                return max(times) if name == "send.queued" else min(times)
+        return None
 
+    @cached_property
     def leases(self) -> "dict[str, list[Tenure]]":
         """The leases on each contact in the store's order, with the end that is certain of each."""
         ends: dict[str, int] = {}
@@ -157,11 +161,12 @@ class History:
             if event["name"] == "lease.acquired":
                 if mine and "override" in event["data"]:
                     mine[-1] = replace(mine[-1], end=min(mine[-1].end, event["at_us"]))
-                lease, token = event["data"]["lease"], event["data"]["token"]
-                mine.append(Tenure(lease, token, event["actor"], event["at_us"], ends.get(lease, event["at_us"])))
+                lease, at = event["data"]["lease"], event["at_us"]
+                mine.append(Tenure(lease, event["data"]["token"], event["actor"], at, max(at, ends.get(lease, at))))
             elif event["name"] == "lease.released":
-                index = next(n for n, one in enumerate(mine) if one.lease == event["data"]["lease"])
-                mine[index] = replace(mine[index], end=min(mine[index].end, event["at_us"]))
+                for index, one in enumerate(mine):
+                    if one.lease == event["data"]["lease"]:
+                        mine[index] = replace(one, end=min(one.end, event["at_us"]))
         return found
 
 
@@ -247,14 +252,17 @@ def _against_suppression(history: History, row: Row, since: int) -> Iterator[str
 @check
 def none_by_a_stale_token(history: History) -> Iterator[str]:
     """A send that carried a token was accepted while that token was its agent's, and the newest."""
-    tenures = history.leases()
+    tenures = history.leases
     for send in history.rows.sends:
         at = history.accepted_at(send["id"])
-        for contact, token in json.loads(send["tokens"]).items() if at is not None else ():
-            newer = [t for t in tenures[contact] if t.token > token and t.start < at]
+        if at is None:
+            continue
+        for contact, token in json.loads(send["tokens"]).items():
+            before = [t for t in tenures.get(contact, []) if t.start < at]
+            newer = [t for t in before if t.token > token]
             if newer:
                 yield f"{send['id']} was accepted with token {token} of {contact} after token {newer[-1].token}"
-            if not any(t.token == token and t.agent == send["agent"] and t.start < at for t in tenures[contact]):
+            if not any(t.token == token and t.agent == send["agent"] for t in before):
                 yield f"{send['id']} was accepted with token {token} of {contact}, which its agent never had"
 
 
@@ -300,14 +308,15 @@ def one_state_that_matches_the_sink(history: History) -> Iterator[str]:
 
 @check
 def no_dot_without_a_permit(history: History) -> Iterator[str]:
-    """What arrived had a permit, and no claim number had two outcomes."""
+    """What arrived had a permit, and no attempt has a number that its delivery never had."""
     for row in history.rows.deliveries:
         if history.count(row) and row["permitted_us"] is None:
             yield f"{row['id']} arrived without a permit"
+    highest = {row["id"]: row["claim_no"] for row in history.rows.deliveries}
     for attempt in history.rows.attempts:
-        row = next((r for r in history.rows.deliveries if r["id"] == attempt["delivery_id"]), None)
-        if row is not None and attempt["claim_no"] > row["claim_no"]:
-            yield f"{row['id']} has attempt {attempt['claim_no']} above its claim number {row['claim_no']}"
+        name, number = attempt["delivery_id"], attempt["claim_no"]
+        if number > highest.get(name, number):
+            yield f"{name} has attempt {number} above its claim number {highest[name]}"
 
 
 @check
@@ -337,7 +346,7 @@ def _true_refusal(history: History, send: Row, call: Call) -> Iterator[str]:
     answer = call.answer or {}
     if answer.get("status") == "blocked" and answer.get("reason") == "stale_fencing_token":
         token, contacts = call.body.get("fencingToken"), {row["contact"] for row in history.of_send[send["id"]]}
-        newest = [t.token for contact in contacts for t in history.leases().get(contact, [])]
+        newest = [t.token for contact in contacts for t in history.leases.get(contact, [])]
         if token is not None and token >= max(newest, default=0):
             yield f"{send['id']} was refused as stale with the newest token {token}"
 
@@ -374,7 +383,7 @@ def one_id_for_one_key(history: History) -> Iterator[str]:
 @check
 def tokens_rise(history: History) -> Iterator[str]:
     """Each acquisition has the next token, in the store's order and in the order in which agents saw them."""
-    for contact, tenures in history.leases().items():
+    for contact, tenures in history.leases.items():
         tokens = [tenure.token for tenure in tenures]
         if tokens != list(range(1, len(tokens) + 1)):
             yield f"the tokens of {contact} are {tokens}"
@@ -398,9 +407,9 @@ def _not_lower(contact: str, earlier: Mapping[str, Any], later: Mapping[str, Any
 @check
 def one_holder_at_a_time(history: History) -> Iterator[str]:
     """No lease begins before the one before it has ended, and nobody else's mail is accepted while it lives."""
-    tenures = history.leases()
+    tenures = history.leases
     for contact, mine in tenures.items():
-        for first, second in zip(mine, mine[1:], strict=False):
+        for first, second in itertools.pairwise(mine):
             if second.start < first.end:
                 yield f"{contact} had two holders: {first} and {second}"
     for row in history.rows.deliveries:
@@ -428,7 +437,7 @@ def moment(text: str) -> int:
 
 def arrivals_of(mail: Mail, at: int) -> list[Arrival]:
     """The arrivals of one mail that a sink took at `at`."""
-    message_id = BytesHeaderParser().parsebytes(mail.content)["message-id"].strip()
+    message_id = BytesHeaderParser().parsebytes(mail.content)["message-id"].strip(" <>")
     return [Arrival(at, to, message_id) for to in mail.recipients]
 
 
@@ -437,6 +446,8 @@ def read_rows(url: str) -> Rows:
     engine = dialect_of(url).engine
     tables = ("sends", "deliveries", "attempts", "decisions", "events")
     with engine.connect() as connection:
-        read = {name: [dict(r) for r in connection.execute(sa.select(getattr(schema, name))).mappings()] for name in tables}
+        read = {
+            name: [dict(r) for r in connection.execute(sa.select(getattr(schema, name))).mappings()] for name in tables
+        }
     engine.dispose()
     return Rows(**read)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,11 +90,21 @@ class Served:
         return code
 
 
-def start(url: str, *, roles: str = "http,relay", module: str = "gateway", **settings: object) -> Served:
-    """Start a gateway on this store; with the http role its port is known when this returns."""
+def start(
+    url: str,
+    *,
+    roles: str = "http,relay",
+    module: str = "gateway",
+    extra: Mapping[str, str] | None = None,
+    **settings: object,
+) -> Served:
+    """Start a gateway on this store; with the http role its port is known when this returns.
+
+    `extra` are variables of its environment that are no settings.
+    """
     process = subprocess.Popen(
         [sys.executable, "-m", module, "serve", "--roles", roles],
-        env=environment(database_url=url, http_bind="127.0.0.1:0", **settings),
+        env=environment(database_url=url, http_bind="127.0.0.1:0", **settings) | dict(extra or {}),
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,

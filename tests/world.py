@@ -56,13 +56,11 @@ def seeded(url: str) -> None:
     """Fills an empty database as every world begins; the `prepare` of `Databases.fresh`."""
     dialect = dialect_of(url)
     migrate(dialect)
-    store = Store(dialect)
-    set_time(store, START - timedelta(minutes=1))
-    store.close()
-    store = Store(dialect)  # time never runs backwards for a process that has seen it
-    store.write((), lambda tx: agents.add_tenant(tx, TENANT))
-    store.write((TENANT,), _seed)
-    store.close()
+    with contextlib.closing(Store(dialect)) as store:
+        set_time(store, START - timedelta(minutes=1))
+    with contextlib.closing(Store(dialect)) as store:  # time never runs backwards for a process that has seen it
+        store.write((), lambda tx: agents.add_tenant(tx, TENANT))
+        store.write((TENANT,), _seed)
 
 
 def _seed(tx: Tx) -> None:
@@ -120,8 +118,9 @@ class World:
 
     def open(self) -> "World":
         """Opens the first node of a database that `seeded` has prepared, and sets the clock."""
+        with contextlib.closing(Store(dialect_of(self.url))) as passing:  # no node has seen another time
+            set_time(passing, START)
         store = self.node().store
-        set_time(store, START)
         self.box = {box.address: box for box in store.read(lambda tx: agents.list_mailboxes(tx, TENANT))}
         self.agent = {agent.name: agent.id for agent in store.read(lambda tx: agents.list_agents(tx, TENANT))}
         self.key = store.read(lambda tx: keys.list_keys(tx, TENANT))[0].id
@@ -348,13 +347,44 @@ class World:
 async def a_world(
     databases: Databases, options: Options | None = None, terms: Terms | None = None, unknown: str = "hold"
 ) -> AsyncIterator[World]:
-    """Yields a world on a fresh database; `options` are those of the policies, by name, as in the settings."""
-    with databases.fresh(seeded) as url:
-        world = World(url, options or {}, terms or Terms(), unknown).open()
-        try:
-            yield world
-        finally:
-            await world.close()
+    """Yields a world as `seeded` made it; `options` are those of the policies, by name, as in the settings."""
+    past = _pasts.setdefault(id(databases), [])
+    home = past.pop() if past else Home(databases)
+    home.renew()
+    world = World(home.url, options or {}, terms or Terms(), unknown).open()
+    try:
+        yield world
+    finally:
+        await world.close()
+    past.append(home)  # a database whose test has failed is left alone
+
+
+class Home:
+    """A database that serves one world after the other: making one takes longer than most tests."""
+
+    def __init__(self, databases: Databases) -> None:
+        self._stay = contextlib.ExitStack()  # its end is the end of all databases of this kind
+        self.url = self._stay.enter_context(databases.fresh(seeded))
+        self._engine = dialect_of(self.url).engine
+        with self._engine.connect() as connection:
+            self._rows = {
+                table: [dict(row) for row in connection.execute(sa.select(table)).mappings()]
+                for table in tables.metadata.sorted_tables
+            }
+
+    def renew(self) -> None:
+        """Takes away all that was written since, in one commit."""
+        with self._engine.connect() as connection:
+            connection.execute(sa.text("BEGIN"))
+            for table, rows in self._rows.items():
+                connection.execute(sa.delete(table))
+                if rows:
+                    connection.execute(sa.insert(table), rows)
+            connection.execute(sa.text("COMMIT"))
+
+
+_pasts: dict[int, list[Home]] = {}
+"""Databases that are free, by the kind that made them."""
 
 
 def reasons(receipt: Receipt | Record) -> list[str]:

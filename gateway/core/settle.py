@@ -1,6 +1,7 @@
 """What an attempt's outcome does to its delivery: pure, so that every row of the table can be tried."""
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from gateway.core.delivery import Bounced, Deferred, GivenBack, Outcome, Relayed, Reply, Retry, State, Unknown
 
@@ -79,6 +80,8 @@ def _from_taken(standing: Standing, outcome: Outcome, retry: Retry, roll: float)
             if not standing.forbidden and retry.used_up(attempts, standing.age):
                 return Settlement(State.BOUNCED, attempts, reason=GAVE_UP)
             return _again(standing, attempts, retry.backoff(max(attempts, 1), roll))
+        case _:
+            assert_never(outcome)
 
 
 def _again(standing: Standing, attempts: int, due_in: float) -> Settlement:

@@ -12,11 +12,19 @@ ORDER = ("pending_approval", "scheduled", "queued", "relaying", "deferred", "unk
 WORST = ("bounced", "expired", "cancelled", "relayed", "delivered")
 """Else, unless all are blocked, the worst of these."""
 
+WAIT = "nothing; it is tried again by itself"
 FIXED_NEXT = {
     "unknown": "do not resend; ask or resolve",
     "pending_approval": "a person decides; do not resend",
-    "deferred": "nothing; it is tried again by itself",
+    "deferred": WAIT,
 }
+STOPPED = ("blocked", "pending_approval")
+LATER = {
+    "suppressed": ("the recipient is suppressed", "stop; it binds every agent"),
+    "stale_fencing_token": ("another agent has this contact", "discard the draft; never resend with the old token"),
+    "mailbox_paused": ("the mailbox is paused", FIXED_NEXT["pending_approval"]),
+}
+"""Words and next action by what can stop a mail after it was accepted."""
 DELIVERY_STATUS = {
     "queued": "queued",
     "relaying": "accepted",
@@ -55,9 +63,16 @@ def status(deliveries: Iterable[DeliveryRecord]) -> tuple[str, dict[str, int]]:
 
 
 def strictest(record: Record) -> Document | None:
-    """The finding that gave the last decision its reason."""
-    index = record.decision.get("strictest")
-    return None if index is None else record.decision["findings"][index]
+    """The finding that gave the last decision its reason, as long as the send is where that decision has left it.
+
+    A suppression, a take-over or a pause that came later has its own reason in the deliveries.
+    """
+    index = record.decision["strictest"]
+    if index is None:
+        return None
+    finding: Document = record.decision["findings"][index]
+    name, _ = status(record.deliveries)
+    return finding if any(d.reason == finding["reason"] and word(d) == name for d in record.deliveries) else None
 
 
 def answer(receipt: Receipt) -> Document:
@@ -65,11 +80,10 @@ def answer(receipt: Receipt) -> Document:
     record = receipt.record
     name, counts = status(record.deliveries)
     finding = strictest(record)
-    current = _current(record, name, finding)
     body: Document = {
         "requestId": record.id,
         "status": name,
-        **current,
+        **(_since(record, name) if finding is None else _decided(record, name, finding)),
         "messageId": record.message_id,
         "idempotencyKey": record.idempotency_key,
         "replayed": receipt.replayed,
@@ -81,38 +95,46 @@ def answer(receipt: Receipt) -> Document:
     }
     if record.not_before:
         body["scheduledAt"] = instant(record.not_before)
-    body.update(_from_findings(record))
-    return body
-
-
-def _current(record: Record, name: str, finding: Document | None) -> Document:
-    """Reason, words, next action and retry time: of the last decision, or of what has happened since."""
-    body: Document = {}
-    late = next((d for d in record.deliveries if d.state is State.BLOCKED and d.reason), None)
-    if name in ("blocked", "pending_approval") and finding and finding["verdict"] != "pass":
-        body = {"reason": finding["reason"], "detail": finding["detail"], "nextAction": finding["next"]}
-        if record.decision["retry_at"]:
-            body["retryAt"] = record.decision["retry_at"]
-        if any(f["estimate"] and f["until"] == body.get("retryAt") for f in record.decision["findings"]):
-            body["estimate"] = True
-    elif name == "blocked" and late:
-        body = {"reason": late.reason, "detail": late.detail or "stopped before it left", "nextAction": "stop"}
-    elif name in FIXED_NEXT:
-        body = {"nextAction": FIXED_NEXT[name]}
     waiting = [d.due_at for d in record.deliveries if word(d) == "deferred" and d.due_at]
     if waiting:
         body["nextAttemptAt"] = instant(min(waiting))
+    if finding is not None:  # leaseHolder, cooldownExpiresAt, used, limit, ...: the strictest's go before the others'
+        for one in (finding, *_binding(record)):
+            _add(body, one["extra"])
     return body
 
 
-def _from_findings(record: Record) -> Document:
-    """Members that a finding contributes to the top level: leaseHolder, cooldownExpiresAt, used, limit, ..."""
-    body: Document = {}
-    for finding in record.decision["findings"]:
-        if not finding["observed"] and finding["verdict"] != "pass":
-            for name, value in finding["extra"].items():
-                body.setdefault(name, value)
+def _binding(record: Record) -> list[Document]:
+    """The findings that stand in the way: neither observed only nor approved by a person."""
+    return [f for f in record.decision["findings"] if not f["observed"] and not f["approved"]]
+
+
+def _add(body: Document, extra: Document) -> None:
+    """Add a finding's own members; none takes the place of one that is there."""
+    for name, value in extra.items():
+        body.setdefault(name, value)
+
+
+def _decided(record: Record, name: str, finding: Document) -> Document:
+    """Reason, words, next action and retry time of the last decision; mail that waits is not the author's to retry."""
+    following = finding["next"] if name in STOPPED else WAIT
+    body: Document = {"reason": finding["reason"], "detail": finding["detail"], "nextAction": following}
+    at = record.decision["retry_at"]
+    if at:
+        body["retryAt"] = at
+        if any(f["estimate"] and f["until"] == at for f in _binding(record)):
+            body["estimate"] = True
     return body
+
+
+def _since(record: Record, name: str) -> Document:
+    """Next action, and what has stopped the mail since it was decided, `suppressed` before any other reason."""
+    reasons = [d.reason for d in record.deliveries if word(d) == name and d.reason] if name in STOPPED else []
+    if reasons:
+        reason = max(reasons, key=lambda one: one == "suppressed")
+        detail, following = LATER.get(reason, ("it was stopped", "stop"))
+        return {"reason": reason, "detail": detail, "nextAction": following}
+    return {"nextAction": FIXED_NEXT[name]} if name in FIXED_NEXT else {}
 
 
 def trace(record: Record) -> Document:
@@ -152,7 +174,7 @@ def public_finding(finding: Document) -> Document:
     for flag in ("estimate", "observed", "approved"):
         if finding[flag]:
             body[flag] = True
-    body |= finding["extra"]
+    _add(body, finding["extra"])
     return body
 
 

@@ -235,5 +235,7 @@ class Store:
                 return epochs.group_of(Tx(self.dialect, self._statements, cursor), self.epoch) == self._group
             finally:
                 self._rollback(cursor)
-        except (StoreUnavailableError, *self.dialect.errors) as error:
+        except StoreUnavailableError as error:
+            raise CommitInDoubtError(str(error)) from error
+        except self.dialect.errors as error:
             raise CommitInDoubtError(str(error)) from error

@@ -136,17 +136,15 @@ def _acquire(tx: Tx, wish: Acquire) -> Lease | Held:
     if row is not None and alive and not operator:
         ends = from_us(row["expires_us"])
         return Held(row["owner"], row["owner_name"] or "", ends, "lease", ends)
-    forbid.lock(
-        tx, wish.tenant, wish.contact
-    )  # a permit, which takes no tenant's lock, comes before this look or after it
+    # A permit, which takes no tenant's lock, comes before this look or after it.
+    forbid.lock(tx, wish.tenant, wish.contact)
     flights = _flights_of_others(tx, wish)
     for flight in flights if not operator else ():
         young = now < flight["since_us"] + round(wish.flight_max * US)
         if flight["state"] == "permitted" or young:
             return _held_by(flight, wish, now)
-    stops = (
-        flights or operator
-    ) and wish.enforced  # unknown mail holds nobody off, but an operator's word marks it too
+    # Unknown mail holds nobody off, but an operator's word marks it too.
+    stops = wish.enforced and (flights or operator)
     withdrew = forbid.take_over(tx, wish.tenant, wish.contact, wish.agent) if stops else ()
     token = (row["token"] if row else 0) + 1
     lease_id = str(uuid.uuid4())

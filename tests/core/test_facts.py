@@ -27,6 +27,7 @@ from gateway.core.facts import (
     UsageAnswer,
     UsageAsk,
     View,
+    name_of,
 )
 from gateway.core.mail import Kind, Moment, Submission
 from tests.builders import NOW, PAT, a_mail, ago, answers, hence, the_usual
@@ -257,3 +258,21 @@ def test_advancing_changes_every_answer_that_its_ask_would_change(
     facts.advance(taken)
 
     assert {ask: facts[ask] for ask in facts} == expected
+
+
+# --- the sender's name ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mail", "given_answers", "name"),
+    [
+        (a_mail(), {AgentAsk("agent-a"): "outreach"}, "outreach"),
+        (a_mail(), {AgentAsk("agent-b"): "support"}, ""),
+        (a_mail(agent=None), {AgentAsk("agent-b"): "support"}, ""),
+    ],
+    ids=["asked for", "not asked for", "no agent"],
+)
+def test_a_mail_is_known_by_its_agents_name_as_far_as_somebody_asked(
+    mail: Submission, given_answers: dict[Any, Any], name: str
+) -> None:
+    assert name_of(answers(given_answers), mail) == name

@@ -211,7 +211,8 @@ async def test_a_body_that_drips_is_given_up(wire: Door) -> None:
 
     wire.app.state.context = replace(wire.context, body_seconds=0.05)
 
-    answer = await raw(wire, drip())
+    async with asyncio.timeout(20):
+        answer = await raw(wire, drip())
 
     problem(answer, 408, "request_timeout")  # type: ignore[arg-type]
     assert answer.headers["connection"] == "close"  # type: ignore[attr-defined]
