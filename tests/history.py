@@ -422,6 +422,22 @@ def one_holder_at_a_time(history: History) -> Iterator[str]:
                 yield f"{send['id']} was accepted while another agent held {row['contact']}"
 
 
+@check
+def causes_come_before_their_effects(history: History) -> Iterator[str]:
+    """A decision that names a suppression or a newer token is dated after it: the store's time is the order of its commits."""
+    firsts: dict[tuple[str, str], int] = {}
+    for event in history.events:
+        if event["name"] in ("suppression.created", "lease.acquired"):
+            firsts.setdefault((event["name"], event["contact"]), event["at_us"])
+    causes = {"suppressed": "suppression.created", "stale_fencing_token": "lease.acquired"}
+    for decision in history.rows.decisions:
+        cause = causes.get(decision["reason"])
+        contacts = {row["contact"] for row in history.of_send[decision["send_id"]]}
+        times = [firsts[cause, contact] for contact in contacts if (cause, contact) in firsts] if cause else []
+        if times and min(times) > decision["at_us"]:
+            yield f"{decision['send_id']} was {decision['reason']} before there was a cause"
+
+
 # --- gathering --------------------------------------------------------------------------------------------------------
 
 

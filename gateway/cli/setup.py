@@ -35,7 +35,11 @@ def init(
     tenant: Annotated[str, typer.Option("--tenant", metavar="TENANT", help="The tenant to make.")] = "default",
     mailbox: Annotated[
         str | None,
-        typer.Option("--mailbox", metavar="ADDRESS", help="The address to send as; without it the tenant's first, else agent@HOSTNAME."),
+        typer.Option(
+            "--mailbox",
+            metavar="ADDRESS",
+            help="The address to send as; without it the tenant's first, else agent@HOSTNAME.",
+        ),
     ] = None,
     config: options.Config = None,
     as_json: options.Json = False,

@@ -1,4 +1,4 @@
-"""The room of coordination: the registry of agents and their leases on contacts, over HTTP (SEMANTICS 6, the seed's page).
+"""The room of coordination: the registry of agents and their leases on contacts, over HTTP (SEMANTICS 6).
 
 It brings its routes to the HTTP door; what a lease means for a mail is judged by the policies.
 """

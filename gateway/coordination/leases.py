@@ -114,7 +114,7 @@ def _conflict(held: Held) -> Document:
 
 
 def _shown(lease: Lease, grant: Grant) -> Document:
-    """A lease as the seed's page shows it, with its token."""
+    """A lease on the wire of Molted's public API, with its token."""
     return {
         "id": lease.id,
         "tenantId": grant.tenant,

@@ -174,7 +174,7 @@ class LastContactAsk(Ask[LastContactAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class SuppressionAnswer:
-    """Why a person must not be mailed: scope tenant, campaign or domain; reason code of agent-api 10."""
+    """Why a person must not be mailed: scope tenant, campaign or domain; reason code as the suppression list has it."""
 
     scope: str
     reason_code: str

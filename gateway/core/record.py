@@ -109,7 +109,7 @@ def finding_document(finding: Finding, decision: Decision) -> Document:
         "until": instant(finding.until),
         "estimate": finding.estimate,
         "observed": finding.observed,
-        "approved": finding.policy in decision.approved and decision.weight(finding) != finding.verdict,
+        "approved": decision.weight(finding) != finding.verdict,
         "detail": finding.text,
         "next": reason.next,
         "code": reason.code,

@@ -76,7 +76,7 @@ def strictest(record: Record) -> Document | None:
 
 
 def answer(receipt: Receipt) -> Document:
-    """The body of a send's answer (SEMANTICS 4), with members of agent-api 3.1 that say the same."""
+    """The body of a send's answer (SEMANTICS 4), with those members of Molted's public API that say the same."""
     record = receipt.record
     name, counts = status(record.deliveries)
     finding = strictest(record)
@@ -138,7 +138,7 @@ def _since(record: Record, name: str) -> Document:
 
 
 def trace(record: Record) -> Document:
-    """The policy trace of agent-api 3.1: the decision, and one line per rule or finding, in table order."""
+    """The policy trace on the wire of Molted's public API: the decision, and one line per rule or finding, in table order."""
     found = record.decision["findings"]
     lines: list[Document] = []
     for rule in record.decision["rules"]:
@@ -202,5 +202,5 @@ def recipient(delivery: DeliveryRecord) -> Document:
 
 
 def delivery_status(name: str) -> str:
-    """The word of agent-api 14 for a send's status; scheduled, held and blocked keep theirs."""
+    """Molted's word for a send's status (SEMANTICS 3); scheduled, held and blocked keep theirs."""
     return DELIVERY_STATUS.get(name, name)

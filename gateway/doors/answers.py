@@ -1,4 +1,4 @@
-"""What a caller is told of a send and of its dry run (SEMANTICS 4, agent-api 3.1 and 5), in no protocol's terms."""
+"""What a caller is told of a send and of its dry run (SEMANTICS 4), in no protocol's terms."""
 
 from gateway.core.delivery import State
 from gateway.core.record import Document, Receipt, Record, instant
@@ -50,7 +50,7 @@ def stored(record: Record) -> Document:
 
 
 def simulated(receipt: Receipt, sender: str) -> Document:
-    """A dry run's answer: that of a send without ids, and the members of agent-api 5.
+    """A dry run's answer: that of a send without ids, and the members of Molted's simulation.
 
     `sender` is the address in From.
     """

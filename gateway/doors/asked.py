@@ -1,4 +1,4 @@
-"""What can be asked for in a send: the members of `request-send` and `simulate-send` (agent-api 3.1, 5; SEMANTICS 4)."""
+"""What can be asked for in a send: the members of `request-send` and `simulate-send` (SEMANTICS 4)."""
 
 from typing import Annotated, Any, ClassVar, Literal
 

@@ -183,7 +183,7 @@ class Shape(Part):
     """What a request may hold, as a whole."""
 
     unsupported: ClassVar[frozenset[str]] = frozenset()
-    """Members that the pages we follow document and this gateway does not know yet: refused by name (`attachments[].id`)."""
+    """Members of Molted's public API that this gateway does not know yet: refused by name (`attachments[].id`)."""
 
     tenant_id: Name | None = Field(None, description="The key's own tenant; another one is refused.")
 

@@ -222,7 +222,7 @@ class Wire(asyncio.Protocol):
         self._fail(why)
 
     def quit(self) -> None:
-        """Says QUIT and closes without waiting for the answer (F25)."""
+        """Says QUIT and closes without waiting for the answer: the mail's own reply has been read."""
         if self.alive:
             self.ask(b"QUIT\r\n")
             self.broken = "closed by us"

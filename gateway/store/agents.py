@@ -152,7 +152,7 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The agent, and what became of the calling key's binding (the six words of the seed)."""
+    """The agent, and what became of the calling key's binding (one of the six words of Molted's public API)."""
 
     agent: Agent
     binding: str

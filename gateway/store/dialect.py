@@ -4,6 +4,7 @@ Statements are written once in SQLAlchemy Core and compiled once to text for the
 own cursor: half the cost of running them through the engine (ARCHITECTURE 12).
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -50,6 +51,9 @@ class Dialect(Protocol):
 
     def for_update(self, select: sa.Select[Any], of: sa.Table, *, skip_locked: bool = False) -> sa.Select[Any]:
         """Lock the selected rows where the database needs that."""
+
+    def together(self, connection: Any) -> "contextlib.AbstractContextManager[object]":  # noqa: ANN401
+        """Statements within may be sent without waiting for each other's answers; an error comes out at the end at the latest."""
 
     def abort(self, connection: Any) -> None:  # noqa: ANN401
         """Make whatever the connection waits for fail now; called from another thread."""

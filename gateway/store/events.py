@@ -14,7 +14,7 @@ from gateway.store.tx import Tx
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened: its name (agent-api 12 and ours), and what it was about."""
+    """One thing that happened: its name, and what it was about."""
 
     tenant: str
     name: str

@@ -46,12 +46,13 @@ def write(tx: Tx, tenant: str, pairs: Sequence[tuple[Judged, Record]], *, counte
     last = {r.id: index for index, (_, r) in enumerate(pairs)}
     kept = [pair for index, pair in enumerate(pairs) if last[pair[1].id] == index]
     numbers = _forget(tx, tenant, [r.id for j, r in kept if j.prior is not None])
-    tx.many(_insert_content, [_content_row(j, r) for j, r in kept if not _blocked(j)])
-    tx.many(_insert_send, [_send_row(j, r) for j, r in kept])
-    tx.many(_insert_delivery, [row for j, r in kept for row in _delivery_rows(j, r, numbers.get(r.id, 0))])
-    tx.many(insert_decision, [decision_row(r, j.mail.moment.value) for j, r in pairs])
-    _count(tx, tenant, [j.mail for j, _ in pairs if not _blocked(j)], counted)
-    events.append(tx, [_event(j, r) for j, r in pairs])
+    with tx.together():
+        tx.many(_insert_content, [_content_row(j, r) for j, r in kept if not _blocked(j)])
+        tx.many(_insert_send, [_send_row(j, r) for j, r in kept])
+        tx.many(_insert_delivery, [row for j, r in kept for row in _delivery_rows(j, r, numbers.get(r.id, 0))])
+        tx.many(insert_decision, [decision_row(r, j.mail.moment.value) for j, r in pairs])
+        _count(tx, tenant, [j.mail for j, _ in pairs if not _blocked(j)], counted)
+        events.append(tx, [_event(j, r) for j, r in pairs])
 
 
 def _blocked(judged: Judged) -> bool:

@@ -92,6 +92,10 @@ class Postgres:
         """Lock the rows in the order selected."""
         return select.with_for_update(of=of, skip_locked=skip_locked)
 
+    def together(self, connection: "psycopg.Connection[dict[str, Any]]") -> "contextlib.AbstractContextManager[object]":
+        """The protocol's pipeline: one round trip for all."""
+        return connection.pipeline()
+
     def abort(self, connection: "psycopg.Connection[dict[str, Any]]") -> None:
         """Cut the line: a cancel would be answered with success by a commit that waits for a standby, and it is not durable."""
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:

@@ -1,5 +1,6 @@
 """SQLite: one writer at a time, WAL, every commit flushed to disk."""
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -83,6 +84,10 @@ class Sqlite:
     def for_update(self, select: sa.Select[Any], of: sa.Table, *, skip_locked: bool = False) -> sa.Select[Any]:  # noqa: ARG002
         """Nothing to do: the writer is alone."""
         return select
+
+    def together(self, connection: sqlite3.Connection) -> "contextlib.AbstractContextManager[object]":  # noqa: ARG002
+        """There is nobody to wait for."""
+        return contextlib.nullcontext()
 
     def abort(self, connection: sqlite3.Connection) -> None:
         """Interrupt the running statement."""

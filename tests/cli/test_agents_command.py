@@ -1,4 +1,4 @@
-"""`agents` and `suppressions` against a gateway that is up, with the names and flags of the seed page."""
+"""`agents` and `suppressions` against a gateway that is up, with the names and flags of Molted's command line."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Leases over HTTP: take, extend, keep, give back, take over, list (SEMANTICS 6, the seed's page on agents)."""
+"""Leases over HTTP: take, extend, keep, give back, take over, list (SEMANTICS 6)."""
 
 import asyncio
 import uuid

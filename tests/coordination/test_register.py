@@ -1,4 +1,4 @@
-"""Registering: upsert by name, and the six words about the calling key (the seed's page on agents)."""
+"""Registering: upsert by name, and the six words about the calling key (SEMANTICS 6)."""
 
 from typing import Any
 

@@ -156,6 +156,15 @@ def test_a_stop_of_one_recipient_is_no_reason_of_a_send_that_goes_to_others() ->
     assert [one.get("reason") for one in body["recipients"]] == ["suppressed", None]
 
 
+def test_a_refusal_at_the_release_to_one_is_no_reason_of_a_send_that_has_reached_others() -> None:
+    refused = a_decision(finding("suppressed", scope="tenant"))
+
+    body = told(a_record(a_delivery(State.BLOCKED, "suppressed"), a_delivery(State.RELAYED), decision=refused))
+
+    assert body["status"] == "relayed"
+    assert not {"reason", "scope"} & set(body)
+
+
 def test_mail_of_a_paused_mailbox_is_told_so() -> None:
     body = told(a_record(a_delivery(State.HELD, "mailbox_paused")))
 

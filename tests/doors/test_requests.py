@@ -6,6 +6,7 @@ import pytest
 
 from gateway.core.delivery import Bounced, Deferred, Relayed, Reply, State, Unknown
 from gateway.store import agents, keys
+from policies import TABLE
 from tests.doors.door import SEND, Door, a_send, faults, problem
 from tests.world import BOXES, OK, PAT
 
@@ -138,7 +139,7 @@ async def test_the_trace_tells_every_decision_attempt_and_event(door: Door) -> N
     assert (body["request"]["status"], body["request"]["deliveryStatus"]) == ("relayed", "sent")
     assert body["request"]["tokens"] == {PAT: lease.token}
     assert body["policyDecision"]["allow"] is True
-    assert len(body["policyDecision"]["auditEvents"]) == 8
+    assert len(body["policyDecision"]["auditEvents"]) == len(TABLE)
     assert [(one["no"], one["verdict"], one["moment"]) for one in body["decisions"]] == [
         (1, "refuse", "acceptance"),
         (2, "pass", "acceptance"),

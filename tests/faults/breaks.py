@@ -70,7 +70,7 @@ def read_the_clock_before_the_lock() -> None:
         names = list(ids)
         old(self, tx, names)
         if tx._cursor.connection is self._writer:
-            time.sleep(PAUSE if self._group % 2 else 0)
+            time.sleep(3 * PAUSE if self._group % 2 else 0)
             for tenant in names:
                 tx._cursor.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number(tenant),))
 
@@ -114,7 +114,7 @@ def look_up_facts_inside_the_permit() -> None:
     check_suppression_only_at_acceptance()
 
     def permit(tx: Tx, claims: Sequence[Claim]) -> list[str | None]:
-        words = old(tx, claims)
+        words: list[str | None] = old(tx, claims)
         for index, claim in enumerate(claims):
             about = {"tenant": claim.tenant, "subjects": tx.array([claim.address.lower()]), "now": tx.now_us}
             if words[index] is None and tx.rows(facts.suppression_rows, about):

@@ -7,8 +7,9 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ import sqlalchemy as sa
 from gateway.sink import Mail, Sink
 from gateway.store import dialect_of, schema
 from tests import servers
+from tests.databases import Prepare
 from tests.faults.agent import now
 from tests.history import Arrival, Call, History, Violation, arrivals_of, read_rows, violations
 from tests.servers import Served
@@ -108,6 +110,7 @@ class Stage:
     key: str
     sink: Sink
     settings: dict[str, Any]
+    folder: Path
     gateways: list[Served] = field(default_factory=list)
     players: list[Player] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
@@ -159,6 +162,10 @@ class Stage:
         """Let one agent act."""
         return (await self.together(order))[0]
 
+    def wake(self, served: Served) -> None:
+        """Continue a gateway that was stopped."""
+        served.process.send_signal(signal.SIGCONT)
+
     def took(self, mail: Mail) -> None:
         """Note what the sink took."""
         self.arrivals += arrivals_of(mail, now())
@@ -166,6 +173,12 @@ class Stage:
     async def drained(self, seconds: float = 60.0) -> None:
         """Return once nothing is on its way; raises TimeoutError."""
         await asyncio.to_thread(self._drained, time.monotonic() + seconds)
+
+    async def until(self, ready: Callable[[History], object], seconds: float = servers.PATIENCE) -> None:
+        """Return once the history so far is as it should be; raises TimeoutError."""
+        async with asyncio.timeout(seconds):
+            while not ready(await asyncio.to_thread(self.history)):
+                await asyncio.sleep(LOOK)
 
     def _drained(self, until: float) -> None:
         engine = dialect_of(self.url).engine
@@ -205,15 +218,16 @@ async def a_stage(url: str, key: str, **settings: Any) -> AsyncIterator[Stage]:
             "retry_max_seconds": 2,
             "reply_timeout_seconds": 20,
         }
-        stage = Stage(url, key, sink, usual | settings)
-        sink.box._on_mail = stage.took
-        try:
-            yield stage
-        finally:
-            for player in stage.players:
-                await player.end()
-            for served in stage.gateways:
-                await asyncio.to_thread(end, served)
+        with tempfile.TemporaryDirectory() as folder:
+            stage = Stage(url, key, sink, usual | settings, Path(folder))
+            sink.box._on_mail = stage.took
+            try:
+                yield stage
+            finally:
+                for player in stage.players:
+                    await player.end()
+                for served in stage.gateways:
+                    await asyncio.to_thread(end, served)
 
 
 def end(served: Served) -> None:
@@ -233,7 +247,7 @@ def interleavings(dice: random.Random, count: int, spread: float = 0.004) -> Ite
     return [0.0 if dice.random() < 1 / 3 else dice.uniform(0, spread) for _ in range(count)]
 
 
-def prepared(keys: dict[str, str], folder: Path) -> Any:
+def prepared(keys: dict[str, str], folder: Path) -> Prepare:
     """The `prepare` of `Databases.fresh`: a store with tenant, mailbox and operator key, which goes into `keys` by kind."""
 
     def prepare(url: str) -> None:

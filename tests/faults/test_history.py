@@ -155,6 +155,14 @@ BROKEN: Mapping[str, Mapping[str, History]] = {
         ),
         "the same for two leases": changed(calls=[lease(1, 3), lease(1, 5, name="other")]),
     },
+    "causes_come_before_their_effects": {
+        "suppressed before the suppression": changed(
+            arrivals=[],
+            deliveries=[delivery(state="blocked")],
+            decisions=[{"send_id": "req_1", "at_us": at(1.1), "reason": "suppressed"}],
+            events=[event("suppression.created", 1.3)],
+        )
+    },
     "one_holder_at_a_time": {
         "a lease within a lease": changed(
             calls=[lease(1, 3), lease(2, 5, agent="b")],

@@ -163,8 +163,8 @@ async def test_a_worker_that_sleeps_too_long_harms_nobody_when_it_wakes(place: P
             await asyncio.to_thread(heir.wait_for, "a process has ended; its deliveries are taken up")
         between = {row["contact"].partition("@")[0]: row["state"] for row in stage.history().rows.deliveries}
         for sleeper in sleepers:
-            sleeper.process.send_signal(signal.SIGCONT)
-        await all_relayed(stage, len(STOPS))
+            stage.wake(sleeper)
+        await stage.until(lambda history: {row["state"] for row in history.rows.deliveries} == {"relayed"})
 
         rows = {row["contact"].partition("@")[0]: row for row in stage.history().rows.deliveries}
         assert {name: between[name] for name in ("permit.committed", "dot.sent", "reply.read")} == dict.fromkeys(
@@ -174,13 +174,6 @@ async def test_a_worker_that_sleeps_too_long_harms_nobody_when_it_wakes(place: P
             name: ("relayed", claim) for name, claim in STOPS.items()
         }
         assert stage.judged() == []
-
-
-async def all_relayed(stage: Stage, count: int) -> None:
-    """Return once so many deliveries are relayed."""
-    async with asyncio.timeout(servers.PATIENCE):
-        while sum(row["state"] == "relayed" for row in stage.history().rows.deliveries) < count:
-            await asyncio.sleep(0.05)
 
 
 async def test_sigterm_under_load_leaves_nothing_unknown(place: Place, seed: int) -> None:

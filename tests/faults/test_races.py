@@ -203,8 +203,12 @@ async def both_send(arena: Arena, person: str) -> None:
     stage, agents = arena.stage, arena.both()
     shifts = list(interleavings(arena.dice, 4))
 
-    first = await stage.together(*(send(a, person, f"{a.name}-{person}", late=s) for a, s in zip(agents, shifts, strict=False)))
-    again = await stage.together(*(send(a, person, f"{a.name}-again-{person}", late=s) for a, s in zip(agents, shifts[2:], strict=False)))
+    first = await stage.together(
+        *(send(a, person, f"{a.name}-{person}", late=s) for a, s in zip(agents, shifts, strict=False))
+    )
+    again = await stage.together(
+        *(send(a, person, f"{a.name}-again-{person}", late=s) for a, s in zip(agents, shifts[2:], strict=False))
+    )
 
     assert sum(call.accepted for call in first) == 1, first
     assert not any(call.accepted for call in again), again
@@ -242,10 +246,10 @@ async def test_a_race_has_one_outcome(place: Place, seed: int, rounds: int, name
 
 
 @pytest.mark.parametrize("name", ["a_wrong_clock", "pause_past_expiry", "cooldown_after_release"])
-async def test_a_gateway_with_a_wrong_clock_answers_as_any_other(place: Place, seed: int, rounds: int, name: str) -> None:
-    if not place.postgres:
-        pytest.skip("with SQLite the gateway's host is the store's")
-    async with a_stage(place.url, place.key) as stage:
+async def test_a_gateway_with_a_wrong_clock_answers_as_any_other(
+    postgres_place: Place, seed: int, rounds: int, name: str
+) -> None:
+    async with a_stage(postgres_place.url, postgres_place.key) as stage:
         ahead, right = await stage.gateway(skew=HOURS), await stage.gateway()
         arena = Arena(stage, await stage.agent(ahead, "one"), await stage.agent(right, "two"), random.Random(seed))
         await run(arena, RACES[name], rounds)

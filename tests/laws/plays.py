@@ -126,7 +126,7 @@ acts = (
     )
     | st.builds(Later, seconds=st.sampled_from([1, 400, 700, 3700]))
 )
-pasts = st.lists(acts, max_size=8)
+pasts = st.lists(acts, max_size=6)
 batches = st.lists(mails, min_size=2, max_size=6)
 
 

@@ -12,7 +12,7 @@ from tests.databases import Databases
 from tests.laws.plays import OPTIONS, Act, Mail, batches, load, pasts, play, told
 from tests.world import World, a_world
 
-FEW = settings(max_examples=15)
+FEW = settings(max_examples=10)
 
 
 @FEW

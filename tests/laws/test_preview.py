@@ -27,7 +27,7 @@ async def submitted(world: World, ticket: Ticket) -> Receipt | ConflictError:
         return error
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(past=pasts, batch=batches)
 async def test_a_dry_run_says_what_the_send_would_say_and_writes_nothing(
     databases: Databases, past: list[Act], batch: list[Mail]

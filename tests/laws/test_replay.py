@@ -27,7 +27,7 @@ def decisions(world: World, request: str) -> int:
     return len(world.store.read(lambda tx: records.decisions_of(tx, TENANT, request)))
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(past=pasts, sends=st.lists(keyed, min_size=1, max_size=3), more=pasts, times=st.integers(1, 3))
 async def test_a_repeat_gets_the_first_receipt_with_todays_status_and_nothing_is_written(
     databases: Databases, past: list[Act], sends: list[Sent], more: list[Act], times: int
@@ -54,7 +54,7 @@ async def test_a_repeat_gets_the_first_receipt_with_todays_status_and_nothing_is
                 assert told(one) == told(Receipt(record, replayed=True))
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(past=pasts, mail=mails, seconds=st.sampled_from([0, 30, 61, 4000]))
 async def test_a_blocked_record_is_judged_anew_or_counted_and_never_doubled(
     databases: Databases, past: list[Act], mail: Mail, seconds: int

@@ -77,7 +77,7 @@ def line(world: World) -> Line:
 @pytest.fixture
 def node(world: World, line: Line) -> Node:
     """A node of a serving process behind such a line."""
-    node = world.node(store=Store(line))  # type: ignore[arg-type]  # it answers like the one inside
+    node = world.node(store=Store(line))
     node.store.serving = True
     return node
 
@@ -209,7 +209,7 @@ async def test_claims_of_another_process_are_not_touched(world: World, node: Nod
 async def test_a_worker_takes_up_what_it_claimed_unknowingly(databases: Databases) -> None:
     async with a_world(databases) as world, Sink() as sink:
         line = Line(world.url)
-        node = world.node(store=Store(line), threads=True)  # type: ignore[arg-type]
+        node = world.node(store=Store(line), threads=True)
         node.store.serving = True
         receipt = await world.send()
         settled = asyncio.Event()
@@ -250,9 +250,9 @@ async def test_an_answer_that_never_left_is_given_to_the_repeat(world: World, ar
     def die() -> None:
         raise SystemExit
 
+    ticket = world.ticket(key="once")
     armed["commit.after"] = die
     with pytest.raises(SystemExit):
-        ticket = world.ticket(key="once")
         world.store.write(("default",), lambda tx: world.nodes[0].intake._decide(tx, [ticket]))
     armed.clear()
 

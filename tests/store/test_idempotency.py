@@ -74,7 +74,9 @@ async def test_keys_are_compared_exactly(world: World) -> None:
 
 
 @pytest.mark.parametrize("outcome", [Bounced("no", Reply(550, "5.7.1", "no")), None], ids=["bounced", "cancelled"])
-async def test_a_send_that_has_ended_otherwise_than_blocked_keeps_its_key(world: World, outcome: Bounced | None) -> None:
+async def test_a_send_that_has_ended_otherwise_than_blocked_keeps_its_key(
+    world: World, outcome: Bounced | None
+) -> None:
     first = await world.send(key="once")
     if outcome:
         await world.settle(await world.claim_of(first), outcome)

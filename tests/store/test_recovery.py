@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -40,7 +39,7 @@ def keeper(world: World, boot: Boot) -> Keeper:
 def beat(store: Store) -> None:
     """One sign of life."""
     store.serving = True
-    store.write((), lambda tx: None)
+    store.write((), lambda _: None)
 
 
 async def wait_out(watcher: Keeper, boot: Boot, seconds: float = SECONDS) -> int:
@@ -204,11 +203,11 @@ async def test_claims_of_a_process_that_has_no_epoch_any_more_are_taken_up(world
 
 
 @pytest.fixture
-def ended_process() -> Iterator[str]:
+def ended_process() -> str:
     """How a process that has ended had named itself."""
     code = "from gateway.store.epochs import host; print(host())"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    yield done.stdout.strip()
+    return done.stdout.strip()
 
 
 async def test_a_process_of_this_machine_that_is_gone_is_dead_at_once(

@@ -271,9 +271,7 @@ async def test_a_suppression_and_a_permit_at_once_have_one_winner(world: World) 
         receipt = await world.send(to=person)
         claim = await world.claim_of(receipt)
 
-        word, (_, stopped) = await asyncio.gather(
-            world.permit(claim, nodes[0]), world.suppress(person, node=nodes[1])
-        )
+        word, (_, stopped) = await asyncio.gather(world.permit(claim, nodes[0]), world.suppress(person, node=nodes[1]))
 
         if word is None:
             assert stopped == []

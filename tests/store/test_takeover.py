@@ -117,7 +117,9 @@ async def test_an_operator_takes_a_living_lease_and_young_mail_at_once(world: Wo
     assert new.withdrew == (queued.record.id,)
     assert world.state(queued) is State.BLOCKED
     assert verdict(await world.send("a", token=old.token)) == ("refuse", "stale_fencing_token")
-    (event,) = [row for row in world.rows_of(schema.events) if row["name"] == "lease.acquired" and "override" in row["data"]]
+    (event,) = [
+        row for row in world.rows_of(schema.events) if row["name"] == "lease.acquired" and "override" in row["data"]
+    ]
     assert "a handed it over" in event["data"]
 
 

@@ -219,9 +219,7 @@ async def test_assume_sent_after_closes_the_case(databases: Databases) -> None:
 async def test_a_mailbox_may_have_its_own_setting_by_kind(databases: Databases) -> None:
     async with a_world(databases, unknown="hold") as world:
         options = {"may_reply": True, "unknown": {"reply": "assume_sent_after:1h"}}
-        world.store.write(
-            (TENANT,), lambda tx: agents.set_mailbox_options(tx, TENANT, world.box[BOXES[0]].id, options)
-        )
+        world.store.write((TENANT,), lambda tx: agents.set_mailbox_options(tx, TENANT, world.box[BOXES[0]].id, options))
         outreach, _ = await unknown(world)
         reply, _ = await unknown(world, to="other@example.net", kind="reply")
         world.advance(2 * HOUR)

@@ -1,4 +1,4 @@
-"""Keys over HTTP (agent-api 2): who am I, make, list, revoke. Nobody gives away more than their own key can do."""
+"""Keys over HTTP: who am I, make, list, revoke. Nobody gives away more than their own key can do."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
@@ -93,7 +93,7 @@ async def list_agents(request: Request, grant: Asking) -> Response:
 
 
 def shown(agent: Agent, tenant: str) -> Document:
-    """An agent as the seed's pages show it."""
+    """An agent on the wire of Molted's public API."""
     return {
         "id": agent.id,
         "tenantId": tenant,

@@ -120,7 +120,7 @@ async def trace_request(request: Request, request_id: str, grant: Reading) -> Re
 def _history(
     record: Record, decisions: Sequence[Any], attempts: Sequence[Any], happened: Sequence[Document]
 ) -> Document:
-    """The trace of agent-api 14, and beside it everything that the store knows."""
+    """The trace on the wire of Molted's public API, and beside it everything that the store knows."""
     name, _ = status(record.deliveries)
     said = trace(record)
     return {

@@ -1,4 +1,4 @@
-"""The suppression list over HTTP (agent-api 10): add, list, check, remove. An entry stops mail in flight before it answers."""
+"""The suppression list over HTTP: add, list, check, remove. An entry stops mail in flight before it answers."""
 
 import re
 from typing import Annotated, Any, ClassVar, Literal

@@ -1,0 +1,89 @@
+"""The line below the door: a head has a size and a time, and what is no HTTP is answered like every other error.
+
+The server has no such limits with this parser: a head without end would fill the memory, one that never comes would
+hold its connection for good. Bodies have their limits in `inlet`.
+"""
+
+import asyncio
+from typing import ClassVar
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from gateway.doors.http.guard import CLOSED, HEADERS
+from gateway.doors.http.problems import PROBLEM, dumped
+
+
+class Line(HttpToolsProtocol):
+    """One connection of a client."""
+
+    head_max: ClassVar[int] = 65_536
+    """Bytes of a request's line and headers; one read of the socket more may be looked at."""
+    head_seconds: ClassVar[float] = 30.0
+    """How long a head may take to come, from the connection, or from its first byte on one that was used before."""
+
+    _in_head = False
+    _size = 0
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a head."""
+        super().connection_made(transport)
+        self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._came()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self._in_head, self._size = True, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """It is whole."""
+        self._in_head = False
+        self._came()
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, and look at what a head that is not yet whole has cost."""
+        within = self._in_head
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if within and self._in_head:
+            self._size += len(data)
+            if self._size > self.head_max:
+                self._refuse(431, "head_too_large", f"the head of the request is larger than {self.head_max} bytes")
+                return
+        between = self.cycle is None or self.cycle.response_complete
+        if between and self._deadline is None and self.timeout_keep_alive_task is None:
+            self._expect()  # whatever came, be it an empty line, has ended the wait for the next request
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  (the server's own words)
+        """Answer what is no HTTP."""
+        self._refuse(400, "invalid_http", "this is not a request of HTTP/1.1")
+
+    def _expect(self) -> None:
+        self._deadline = self.loop.call_later(self.head_seconds, self._overdue)
+
+    def _came(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _overdue(self) -> None:
+        self._deadline = None
+        if self._in_head:
+            words = f"the head of the request did not come within {self.head_seconds:g} seconds"
+            self._refuse(408, "request_timeout", words)
+        else:
+            self.transport.close()
+
+    def _refuse(self, status: int, slug: str, message: str) -> None:
+        body = dumped({"error": slug, "message": message})
+        said = [(b"content-type", PROBLEM.encode()), (b"content-length", str(len(body)).encode())]
+        lines = [name + b": " + value + b"\r\n" for name, value in (*said, *HEADERS, CLOSED, (b"connection", b"close"))]
+        self.transport.write(b"".join([STATUS_LINE[status], *lines, b"\r\n", body]))
+        self.transport.close()
