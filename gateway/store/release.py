@@ -128,9 +128,10 @@ def write(tx: Tx, case: Waiting, decision: Decision, to: State | None, due_at: d
     """Write the decision of a release; `to` is the new state (`None`: it stays and is asked again at `due_at`)."""
     tenant, found = case.record.tenant, case.record
     now, reason = tx.now_of(tenant), decision.reason.slug if decision.reason else ""
+    about = {"agent": found.agent, "key": found.key_id, "mailbox": found.mailbox, "tokens": found.tokens}
     written = replace(
         found,
-        decision=document(decision, agent=found.agent, key=found.key_id, mailbox=found.mailbox, tokens=found.tokens),
+        decision=document(decision, override=case.mail.override, **about),
         decision_no=found.decision_no + 1,
         decided_at=from_us(now),
         approved=decision.approved,

@@ -41,7 +41,7 @@ class _Step:
         self.met = 0
         self.dice = random.Random(order.get("seed", 0))
 
-    def __call__(self) -> Any:
+    def __call__(self) -> object:
         """Do as ordered; what has to wait on the loop is returned as a coroutine."""
         self.met += 1
         if self.order["do"] == "dawdle":
@@ -51,7 +51,7 @@ class _Step:
         log.warning("armed", extra={"step": self.name, "act": self.order["do"]})
         return self._once()
 
-    def _once(self) -> Any:
+    def _once(self) -> object:
         match self.order["do"]:
             case "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -63,16 +63,16 @@ class _Step:
                 raise RuntimeError(self.name)
         return None
 
-    def _wait(self, seconds: float) -> Any:
+    def _wait(self, seconds: float) -> object:
         if _on_the_loop():
             return asyncio.sleep(seconds)
         time.sleep(seconds)
         return None
 
-    def _hold(self, gate: Path) -> Any:
+    def _hold(self, gate: Path) -> object:
         if _on_the_loop():
             return _opened(gate)
-        while not gate.exists():
+        while not _is_open(gate):
             time.sleep(LOOK)
         return None
 
@@ -85,8 +85,12 @@ def _on_the_loop() -> bool:
     return True
 
 
+def _is_open(gate: Path) -> bool:
+    return gate.exists()
+
+
 async def _opened(gate: Path) -> None:
-    while not gate.exists():  # noqa: ASYNC110 - the file is another process's word
+    while not _is_open(gate):  # noqa: ASYNC110 - the file is another process's word
         await asyncio.sleep(LOOK)
 
 

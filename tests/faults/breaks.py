@@ -23,6 +23,8 @@ from gateway.store.settles import Report
 from gateway.store.tx import Tx
 from gateway.store.writer import Rank, Writer
 
+Thing = Any
+"""What a function that is replaced takes and gives; a fault hands it on."""
 PAUSE = 0.004
 BREAKS: dict[str, Callable[[], None]] = {}
 
@@ -33,7 +35,7 @@ def fault(make: Callable[[], None]) -> Callable[[], None]:
     return make
 
 
-def _replace(owner: Any, name: str, new: Any) -> Any:
+def _replace(owner: Thing, name: str, new: Thing) -> Thing:
     """Put something in the place of a function; returns what was there."""
     old = getattr(owner, name)
     setattr(owner, name, new)
@@ -44,7 +46,7 @@ def _replace(owner: Any, name: str, new: Any) -> Any:
 def dawdle() -> None:
     """No fault: only slow, between any two look-ups of facts."""
 
-    def rows(self: facts.Look, *words: Any, **more: Any) -> Any:
+    def rows(self: facts.Look, *words: Thing, **more: Thing) -> Thing:
         time.sleep(PAUSE)
         return old(self, *words, **more)
 
@@ -55,7 +57,7 @@ def dawdle() -> None:
 def drop_the_lock() -> None:
     """Judge without the tenant's lock."""
 
-    def begin(self: Postgres, cursor: Any, tenants: Sequence[str]) -> None:
+    def begin(self: Postgres, cursor: Thing, tenants: Sequence[str]) -> None:
         cursor.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
 
     _replace(Postgres, "begin", begin)
@@ -82,7 +84,7 @@ def settle_without_the_lock() -> None:
     """Write outcomes beside those who judge."""
     dawdle()
 
-    async def do(self: Writer, rank: Rank, tenants: Sequence[str], work: Any, argument: Any) -> Any:
+    async def do(self: Writer, rank: Rank, tenants: Sequence[str], work: Thing, argument: Thing) -> Thing:
         return await old(self, rank, () if rank is Rank.SETTLE else tenants, work, argument)
 
     old = _replace(Writer, "do", do)
@@ -92,10 +94,10 @@ def settle_without_the_lock() -> None:
 def skip_the_claim_number() -> None:
     """Permit and settle by the delivery's state alone."""
 
-    def refusal(row: Any, asked: Claim, *, paused: bool) -> str | None:
+    def refusal(row: Thing, asked: Claim, *, paused: bool) -> str | None:
         return None if row is not None and row["state"] == State.CLAIMED else "not claimed"
 
-    def settle(standing: Any, claim_no: int, *more: Any) -> Any:
+    def settle(standing: Thing, claim_no: int, *more: Thing) -> Thing:
         return old(standing, standing.claim_no, *more)
 
     _replace(outbox, "_refusal", refusal)
@@ -105,7 +107,11 @@ def skip_the_claim_number() -> None:
 @fault
 def check_suppression_only_at_acceptance() -> None:
     """Let what is on its way go on, whoever is suppressed."""
-    _replace(forbid, "stop_contact", lambda *words: [])
+
+    def stop_contact(*_: object) -> list[str]:
+        return []
+
+    _replace(forbid, "stop_contact", stop_contact)
 
 
 @fault
@@ -129,8 +135,8 @@ def look_up_facts_inside_the_permit() -> None:
 def forget_the_key_of_a_blocked_send() -> None:
     """Keep no key with a send that is refused."""
 
-    def row(judged: Any, record: Any) -> dict[str, Any]:
-        kept: dict[str, Any] = old(judged, record)
+    def row(judged: Thing, record: Thing) -> dict[str, Thing]:
+        kept: dict[str, Thing] = old(judged, record)
         return kept | ({"idem_slot": None} if judged.state is State.BLOCKED else {})
 
     old = _replace(mail, "_send_row", row)
@@ -146,7 +152,7 @@ def _bump(_: Dialect) -> sa.Executable:
 def bump_tokens_in_flight() -> None:
     """Let each accepted send raise the token of its contact."""
 
-    def write(tx: Tx, tenant: str, pairs: Sequence[Any], **more: Any) -> None:
+    def write(tx: Tx, tenant: str, pairs: Sequence[Thing], **more: Thing) -> None:
         old(tx, tenant, pairs, **more)
         for judged, record in pairs:
             for delivery in record.deliveries if judged.state is State.QUEUED else ():
@@ -180,12 +186,12 @@ def try_again_what_is_unknown() -> None:
 @fault
 def answer_before_the_commit() -> None:
     """Say that it is done, and commit when the next one comes."""
-    left: list[Any] = []
+    left: list[Thing] = []
 
-    def commit(self: Store, cursor: Any, ids: list[str]) -> None:
+    def commit(self: Store, cursor: Thing, ids: list[str]) -> None:
         left.append((cursor, ids))
 
-    def begin(self: Store, ids: list[str]) -> Any:
+    def begin(self: Store, ids: list[str]) -> Thing:
         while left:
             old_commit(self, *left.pop())
         return old_begin(self, ids)

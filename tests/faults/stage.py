@@ -177,7 +177,7 @@ class Stage:
     async def until(self, ready: Callable[[History], object], seconds: float = servers.PATIENCE) -> None:
         """Return once the history so far is as it should be; raises TimeoutError."""
         async with asyncio.timeout(seconds):
-            while not ready(await asyncio.to_thread(self.history)):
+            while not ready(await asyncio.to_thread(self.history)):  # noqa: ASYNC110 - others write into the store
                 await asyncio.sleep(LOOK)
 
     def _drained(self, until: float) -> None:

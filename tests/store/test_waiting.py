@@ -113,6 +113,19 @@ def _pause(world: World, tx: object) -> None:
     agents.set_mailbox_status(tx, TENANT, world.box[BOXES[0]].id, "paused")  # type: ignore[arg-type]
 
 
+async def test_an_operators_word_holds_at_every_release(world: World) -> None:
+    await world.lease("b", seconds=10 * DAY)
+    receipt = await world.send("a", override="a person says so", not_before=at(1000))
+    world.advance(1001)
+    await world.look()
+    await world.relay(await world.claim_of(receipt), BUSY)
+    world.advance(3601)
+    await world.look()
+
+    assert world.record(receipt.record.id).decision_no == 3
+    assert await world.relay(await world.claim_of(receipt)) is State.RELAYED
+
+
 async def test_a_release_asks_neither_key_nor_quota(databases: Databases) -> None:
     async with a_world(databases, {"quota": {"tenant_hour": 1}}) as world:
         from gateway.store import keys
