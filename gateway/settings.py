@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from gateway.core.address import AddressError, domain_of
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+HOST = re.compile(r"\*|[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\]")
 UNKNOWN_SETTING = re.compile(r"hold|(retry_once_after|assume_sent_after):([1-9]\d{0,6})([smhd])")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 ROLES = ("http", "smtp", "relay")
@@ -108,6 +109,31 @@ class Settings(BaseSettings):
     def _words(cls, value: object) -> object:
         return tuple(w.strip() for w in value.split(",") if w.strip()) if isinstance(value, str) else value
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch(cls, value: object) -> object:
+        if isinstance(value, bool):  # else `true` in the file would be one second
+            msg = "must not be true or false"
+            raise ValueError(msg)  # noqa: TRY004  (pydantic's way to say it)
+        return value
+
+    @field_validator("allow_special_use")
+    @classmethod
+    def _domains(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            return tuple(domain_of(name) for name in value)
+        except AddressError:
+            msg = "must be domains like test or local"
+            raise ValueError(msg) from None
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(HOST.fullmatch(name) for name in value):
+            msg = "must be names as a client calls them, like gw.example.com, without scheme or port, or *"
+            raise ValueError(msg)
+        return value
+
     @field_validator("roles")
     @classmethod
     def _known_roles(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -170,7 +196,7 @@ class Settings(BaseSettings):
 def split_bind(value: str) -> tuple[str, int]:
     """Address and port of "127.0.0.1:8080" or "[::1]:8080"; raises ValueError."""
     host, _, port = value.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:  # noqa: PLR2004
+    if not host or re.fullmatch("[0-9]{1,5}", port) is None or int(port) > 65535:  # noqa: PLR2004
         msg = "must be an address and a port, like 127.0.0.1:8080"
         raise ValueError(msg)
     return host.removeprefix("[").removesuffix("]"), int(port)

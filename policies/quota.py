@@ -5,6 +5,7 @@ Asked once, when a mail comes in; a unit that was used is never given back.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from gateway.core.facts import Answers, Ask, UsageAsk
@@ -21,7 +22,7 @@ REASONS = (HOURLY, DAILY, MONTHLY)
 BY_WINDOW = {"hour": HOURLY, "day": DAILY, "month": MONTHLY}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: the limits that are set are found once
 class Quota:
     """Limits in recipients, one unit each; 0: no limit. A mail with more recipients than remain does not go at all."""
 
@@ -58,8 +59,12 @@ class Quota:
                 )
 
     def _limits(self, mail: Submission) -> Iterator[tuple[UsageAsk, int]]:
-        for scope, who in (("agent", mail.actor), ("mailbox", mail.mailbox), ("tenant", mail.tenant)):
-            for window in BY_WINDOW:
-                limit: int = getattr(self, f"{scope}_{window}")
-                if limit:
-                    yield UsageAsk(scope, who, window), limit
+        for scope, window, limit in self._set:
+            who = {"agent": mail.actor, "mailbox": mail.mailbox, "tenant": mail.tenant}[scope]
+            yield UsageAsk(scope, who, window), limit
+
+    @cached_property
+    def _set(self) -> tuple[tuple[str, str, int], ...]:
+        """The limits that are set: scope, window, recipients."""
+        every = ((s, w, getattr(self, f"{s}_{w}")) for s in ("agent", "mailbox", "tenant") for w in BY_WINDOW)
+        return tuple(one for one in every if one[2])

@@ -25,7 +25,20 @@ from gateway.intake.intake import Intake, Terms
 from gateway.intake.waiting import ReleaseLoop
 from gateway.intake.walk import Ticket
 from gateway.settings import split_unknown
-from gateway.store import Store, Tx, agents, contacts, dialect_of, forbid, keys, migrate, outbox, records, settles, suppressions
+from gateway.store import (
+    Store,
+    Tx,
+    agents,
+    contacts,
+    dialect_of,
+    forbid,
+    keys,
+    migrate,
+    outbox,
+    records,
+    settles,
+    suppressions,
+)
 from gateway.store import schema as tables
 from gateway.store.clock import from_us, to_us
 from gateway.store.contacts import Held, Lease, Released
@@ -166,7 +179,7 @@ class World:
         token: int | None = None,
         mailbox: str = BOXES[0],
         body: bytes = BODY,
-        **changes: Any,  # noqa: ANN401
+        **changes: Any,
     ) -> Ticket:
         """A send as a door would hand it in; `changes` are fields of Submission."""
         number = next(self._numbers)
@@ -189,7 +202,7 @@ class World:
             changes["kind"] = Kind(changes["kind"])
         return Ticket(Submission(**usual | changes), body)
 
-    async def send(self, agent: str | None = "a", to: str | Iterable[str] = PAT, **changes: Any) -> Receipt:  # noqa: ANN401
+    async def send(self, agent: str | None = "a", to: str | Iterable[str] = PAT, **changes: Any) -> Receipt:
         """Submits a send (see `ticket`) through the node `node`."""
         return await self._at(changes).intake.submit(self.ticket(agent, to, **changes))
 
@@ -206,7 +219,7 @@ class World:
     # --- what forbids, and who has a contact --------------------------------------------------------------------------
 
     async def acquire(
-        self, agent: str, contact: str = PAT, seconds: float = 3600, *, node: Node | None = None, **changes: Any  # noqa: ANN401
+        self, agent: str, contact: str = PAT, seconds: float = 3600, *, node: Node | None = None, **changes: Any
     ) -> Lease | Held:
         """Wishes for a contact; `changes` are fields of Acquire."""
         key = parse(contact).key
@@ -214,7 +227,7 @@ class World:
         result: Lease | Held = await self._do(Rank.LEASE, contacts.acquire, wish, node)
         return result
 
-    async def lease(self, agent: str, contact: str = PAT, seconds: float = 3600, **changes: Any) -> Lease:  # noqa: ANN401
+    async def lease(self, agent: str, contact: str = PAT, seconds: float = 3600, **changes: Any) -> Lease:
         """Acquires a contact that must be free."""
         lease = await self.acquire(agent, contact, seconds, **changes)
         assert isinstance(lease, Lease), lease
@@ -232,7 +245,7 @@ class World:
         return result
 
     async def suppress(
-        self, subject: str = PAT, reason: str = "manual_dnc", *, node: Node | None = None, **changes: Any  # noqa: ANN401
+        self, subject: str = PAT, reason: str = "manual_dnc", *, node: Node | None = None, **changes: Any
     ) -> tuple[Suppression, list[str]]:
         """Puts a person or a domain on the list; `changes` are fields of New."""
         key = parse(subject).key if "@" in subject else subject
@@ -320,8 +333,10 @@ class World:
 
     def rows_of(self, table: sa.Table) -> list[dict[str, Any]]:
         """All rows of a table, in the order of its primary key."""
-        return [dict(zip(row.keys(), tuple(row.values() if isinstance(row, dict) else row), strict=True))
-                for row in self.store.read(lambda tx: tx.rows(_all_of(table), {}))]
+        return [
+            dict(zip(row.keys(), tuple(row.values() if isinstance(row, dict) else row), strict=True))
+            for row in self.store.read(lambda tx: tx.rows(_all_of(table), {}))
+        ]
 
     def rows(self) -> Rows:
         """All rows of all tables but for times last seen, which every commit moves on."""

@@ -9,6 +9,10 @@ class StoreUnavailableError(GatewayError):
     """The store cannot answer now: locked, down, full, or the outcome of a commit is not known. Means later, never yes."""
 
 
+class StoreBusyError(StoreUnavailableError):
+    """Somebody else held a lock for longer than we wait for one: to try again at once would only be to wait again."""
+
+
 class CommitInDoubtError(StoreUnavailableError):
     """The line broke at the commit and nobody could be asked since: what was wanted may have been done."""
 

@@ -80,8 +80,9 @@ def read(raw: bytes) -> Parsed:
     decoded = tuple((name, decode(value)) for name, value in encoded)
     text, html, files = _contents(data, root)
 
-    def people(header: str) -> tuple[str, ...]:
-        return tuple(item for name, value in encoded if name.lower() == header for item in mailboxes(value))
+    def people(header: str, *, groups: bool = True) -> tuple[str, ...]:
+        values = [value for name, value in encoded if name.lower() == header]
+        return tuple(item for value in values for item in mailboxes(value, groups=groups))
 
     reply_to = people("reply-to")
     own = [(name.lower(), value) for name, value in decoded if not protected(name)]
@@ -92,7 +93,7 @@ def read(raw: bytes) -> Parsed:
         text=text,
         html=html,
         attachments=tuple(files),
-        header_from=people("from"),
+        header_from=people("from", groups=False),  # though RFC 6854 allows them: "a@b.example: me@c.example;"
         sender=first.get("sender"),
         message_id=first.get("message-id"),
         date=first.get("date"),
@@ -128,10 +129,11 @@ def _traits(raw: bytes, encoded: list[tuple[str, str]]) -> Traits:
 # --- addresses --------------------------------------------------------------------------------------------------------
 
 
-def mailboxes(value: str) -> Iterator[str]:
+def mailboxes(value: str, *, groups: bool = True) -> Iterator[str]:
     """Splits an unfolded address header into its mailboxes as they stand there; groups lose their name.
 
-    Nothing is repaired: a comment or an open quote stays in its mailbox, which `address.parse` then refuses.
+    Nothing is repaired: a comment or an open quote stays in its mailbox, which `address.parse` then refuses. Without
+    `groups` so does a group: its name is what some readers show.
     """
     item, quoted, angle, skip = "", False, False, False
     for char in value:
@@ -143,7 +145,7 @@ def mailboxes(value: str) -> Iterator[str]:
             quoted = not quoted
         elif char in "<>":
             angle = char == "<"
-        elif char in ",:;" and not angle:
+        elif char in (",:;" if groups else ",") and not angle:
             if char != ":" and item.strip():
                 yield item.strip()
             item = ""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from gateway.core.errors import CommitInDoubtError, GatewayError, StoreUnavailableError
+from gateway.core.errors import CommitInDoubtError, GatewayError, StoreBusyError, StoreUnavailableError
 from gateway.store import epochs
 from gateway.store.clock import Steady, boot_us
 from gateway.store.dialect import Dialect
@@ -35,10 +35,14 @@ def dialect_of(url: str) -> Dialect:
     except sa.exc.ArgumentError:
         msg = "DATABASE_URL: not a URL like sqlite:///gateway.db or postgresql://user@host/name"
         raise ValueError(msg) from None
-    kinds: dict[str, Callable[[sa.URL], Dialect]] = {"sqlite": Sqlite, "postgresql": _postgres}
-    kind = kinds.get(parsed.get_backend_name())
+    kinds: dict[str, Callable[[sa.URL], Dialect]] = {
+        "sqlite": Sqlite,
+        "postgresql": _postgres,
+        "postgresql+psycopg": _postgres,
+    }
+    kind = kinds.get(parsed.drivername)
     if kind is None:
-        msg = f"DATABASE_URL: {parsed.get_backend_name()} is not supported, use sqlite or postgresql"
+        msg = f"DATABASE_URL: {parsed.drivername} is not supported, use sqlite or postgresql"
         raise ValueError(msg)
     return kind(parsed)
 
@@ -157,14 +161,17 @@ class Store:
             except BaseException as error:
                 self._rollback(cursor)
                 if isinstance(error, self.dialect.outages):
-                    raise StoreUnavailableError(str(error)) from error
+                    raise self._unavailable(error) from error
                 raise
             self._commit(cursor, ids)
         step("commit.after")
         return result
 
+    def _unavailable(self, error: Exception) -> StoreUnavailableError:
+        return (StoreBusyError if self.dialect.busy(error) else StoreUnavailableError)(str(error))
+
     def _begin(self, ids: list[str]) -> Any:  # noqa: ANN401
-        """Open the transaction; a connection that has died in the meantime is replaced once."""
+        """Open the transaction; a connection that has died in the meantime is replaced once. A lock is waited for once."""
         for last in (False, True):
             try:
                 if self._writer is None:
@@ -173,8 +180,8 @@ class Store:
                 self.dialect.begin(cursor, ids)
             except self.dialect.errors as error:
                 self._drop_writer()
-                if last:
-                    raise StoreUnavailableError(str(error)) from error
+                if last or self.dialect.busy(error):
+                    raise self._unavailable(error) from error
             else:
                 return cursor
         raise AssertionError  # the loop returns or raises

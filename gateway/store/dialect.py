@@ -4,7 +4,6 @@ Statements are written once in SQLAlchemy Core and compiled once to text for the
 own cursor: half the cost of running them through the engine (ARCHITECTURE 12).
 """
 
-import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -25,6 +24,9 @@ class Dialect(Protocol):
     def prepare(self) -> None:
         """Make what must be there before the first connection. Raises ValueError where it cannot be made."""
 
+    def busy(self, error: Exception) -> bool:
+        """Whether the error says that a lock was waited for in vain."""
+
     def connect(self, *, writer: bool) -> Any:  # noqa: ANN401  (a DB-API connection)
         """Return a driver's connection in autocommit, set up for durable work; readers may not write."""
 
@@ -41,7 +43,16 @@ class Dialect(Protocol):
         """The expression for the database's clock, in microseconds, not frozen at the transaction's start."""
 
     def within(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
-        """Whether the column's value is one of a list parameter's, in the form that uses the column's index."""
+        """Whether the column's value is one of a list parameter's."""
+
+    def owned(self, column: sa.Column[Any], name: str) -> sa.ColumnElement[bool]:
+        """Whether a row is the tenant's (parameter `tenant`) and the column's value one of a list parameter's.
+
+        In the form that uses the index on both, whatever the database believes of a table that has just grown.
+        """
+
+    def look_up(self, table: sa.Table, column: sa.Column[Any], name: str, *more: sa.ColumnElement[bool]) -> sa.Subquery:
+        """The tenant's rows whose column is one of a list parameter's values, found by one look into the index for each."""
 
     def array(self, values: Iterable[str]) -> Any:  # noqa: ANN401
         """The value to pass for a list parameter."""
@@ -51,9 +62,6 @@ class Dialect(Protocol):
 
     def for_update(self, select: sa.Select[Any], of: sa.Table, *, skip_locked: bool = False) -> sa.Select[Any]:
         """Lock the selected rows where the database needs that."""
-
-    def together(self, connection: Any) -> "contextlib.AbstractContextManager[object]":  # noqa: ANN401
-        """Statements within may be sent without waiting for each other's answers; an error comes out at the end at the latest."""
 
     def abort(self, connection: Any) -> None:  # noqa: ANN401
         """Make whatever the connection waits for fail now; called from another thread."""

@@ -74,7 +74,7 @@ def load(tx: Tx, tenant: str, asks: Iterable[Ask[Any]]) -> Facts:
 
 
 def _key_rows(d: Dialect) -> sa.Executable:
-    return sa.select(api_keys).where(api_keys.c.tenant == TENANT, d.within(api_keys.c.id, "ids"))
+    return sa.select(api_keys).where(d.owned(api_keys.c.id, "ids"))
 
 
 def load_keys(look: Look, asks: Sequence[KeyAsk]) -> Answered:
@@ -92,7 +92,7 @@ def load_keys(look: Look, asks: Sequence[KeyAsk]) -> Answered:
 
 
 def _mailbox_rows(d: Dialect) -> sa.Executable:
-    return sa.select(mailboxes).where(mailboxes.c.tenant == TENANT, d.within(mailboxes.c.id, "ids"))
+    return sa.select(mailboxes).where(d.owned(mailboxes.c.id, "ids"))
 
 
 def load_mailboxes(look: Look, asks: Sequence[MailboxAsk]) -> Answered:
@@ -112,7 +112,7 @@ def load_mailboxes(look: Look, asks: Sequence[MailboxAsk]) -> Answered:
 
 
 def _agent_rows(d: Dialect) -> sa.Executable:
-    return sa.select(agents.c.id, agents.c.name).where(agents.c.tenant == TENANT, d.within(agents.c.id, "ids"))
+    return sa.select(agents.c.id, agents.c.name).where(d.owned(agents.c.id, "ids"))
 
 
 def load_agents(look: Look, asks: Sequence[AgentAsk]) -> Answered:
@@ -124,12 +124,9 @@ def load_agents(look: Look, asks: Sequence[AgentAsk]) -> Answered:
 
 def contact_rows(d: Dialect) -> sa.Executable:
     """Contact rows by key, with the owner's name."""
-    owner = sa.and_(agents.c.tenant == contacts.c.tenant, agents.c.id == contacts.c.owner)
-    return (
-        sa.select(contacts, agents.c.name.label("owner_name"))
-        .select_from(contacts.outerjoin(agents, owner))
-        .where(contacts.c.tenant == TENANT, d.within(contacts.c.key, "keys"))
-    )
+    found = d.look_up(contacts, contacts.c.key, "keys")
+    owner = sa.and_(agents.c.tenant == found.c.tenant, agents.c.id == found.c.owner)
+    return sa.select(found, agents.c.name.label("owner_name")).select_from(found.outerjoin(agents, owner))
 
 
 def load_leases(look: Look, asks: Sequence[LeaseAsk]) -> Answered:
@@ -157,13 +154,13 @@ def load_last_contacts(look: Look, asks: Sequence[LastContactAsk]) -> Answered:
 
 def live_rows(d: Dialect) -> sa.Executable:
     """Live deliveries (in flight, or unknown) by contact, oldest first, with the acting agent's name."""
-    actor = sa.and_(agents.c.tenant == deliveries.c.tenant, agents.c.id == deliveries.c.actor)
-    columns = [deliveries.c[c] for c in ("id", "send_id", "contact", "actor", "state", "since_us", "kind", "digest")]
+    found = d.look_up(deliveries, deliveries.c.contact, "keys", live)
+    actor = sa.and_(agents.c.tenant == found.c.tenant, agents.c.id == found.c.actor)
+    columns = [found.c[c] for c in ("id", "send_id", "contact", "actor", "state", "since_us", "kind", "digest")]
     return (
-        sa.select(*columns, deliveries.c.internal, deliveries.c.created_us, agents.c.name.label("actor_name"))
-        .select_from(deliveries.outerjoin(agents, actor))
-        .where(deliveries.c.tenant == TENANT, d.within(deliveries.c.contact, "keys"), live)
-        .order_by(deliveries.c.since_us, deliveries.c.send_id)
+        sa.select(*columns, found.c.internal, found.c.created_us, agents.c.name.label("actor_name"))
+        .select_from(found.outerjoin(agents, actor))
+        .order_by(found.c.since_us, found.c.send_id)
     )
 
 
@@ -191,15 +188,9 @@ def load_unknowns(look: Look, asks: Sequence[UnknownsAsk]) -> Answered:
 
 def suppression_rows(d: Dialect) -> sa.Executable:
     """Suppressions by person key or domain that have not run out."""
-    return (
-        sa.select(suppressions)
-        .where(
-            suppressions.c.tenant == TENANT,
-            d.within(suppressions.c.subject, "subjects"),
-            sa.or_(suppressions.c.expires_us.is_(None), suppressions.c.expires_us > sa.bindparam("now")),
-        )
-        .order_by(suppressions.c.created_us, suppressions.c.id)
-    )
+    lives = sa.or_(suppressions.c.expires_us.is_(None), suppressions.c.expires_us > sa.bindparam("now"))
+    found = d.look_up(suppressions, suppressions.c.subject, "subjects", lives)
+    return sa.select(found).order_by(found.c.created_us, found.c.id)
 
 
 def suppression_subjects(key: str) -> list[str]:
@@ -246,8 +237,8 @@ def slot(scope: str, who: str, name: str, start: datetime) -> str:
 
 
 def _counter_rows(d: Dialect) -> sa.Executable:
-    wanted = d.within(counters.c.slot, "slots")
-    return sa.select(counters.c.slot, counters.c.used).where(counters.c.tenant == TENANT, wanted)
+    found = d.look_up(counters, counters.c.slot, "slots")
+    return sa.select(found.c.slot, found.c.used)
 
 
 def load_usage(look: Look, asks: Sequence[UsageAsk]) -> Answered:

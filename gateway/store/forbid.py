@@ -24,11 +24,7 @@ MAY_ARRIVE = frozenset({State.PERMITTED, State.UNKNOWN, State.RELAYED, State.DEL
 
 
 def _live_of(d: Dialect) -> sa.Executable:
-    select = (
-        sa.select(deliveries)
-        .where(deliveries.c.tenant == TENANT, d.within(deliveries.c.contact, "keys"), live)
-        .order_by(deliveries.c.id)
-    )
+    select = sa.select(deliveries).where(d.owned(deliveries.c.contact, "keys"), live).order_by(deliveries.c.id)
     return d.for_update(select, deliveries)
 
 
@@ -96,9 +92,7 @@ def _mark_all(tx: Tx, tenant: str, rows: Iterable[Row], why: str) -> None:
 
 
 def _of_campaign(d: Dialect) -> sa.Executable:
-    return sa.select(sends.c.id).where(
-        sends.c.tenant == TENANT, d.within(sends.c.id, "ids"), sends.c.campaign == sa.bindparam("only")
-    )
+    return sa.select(sends.c.id).where(d.owned(sends.c.id, "ids"), sends.c.campaign == sa.bindparam("only"))
 
 
 def stop_contact(tx: Tx, tenant: str, subject: str, why: str, campaign: str = "") -> list[str]:

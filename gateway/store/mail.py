@@ -46,13 +46,12 @@ def write(tx: Tx, tenant: str, pairs: Sequence[tuple[Judged, Record]], *, counte
     last = {r.id: index for index, (_, r) in enumerate(pairs)}
     kept = [pair for index, pair in enumerate(pairs) if last[pair[1].id] == index]
     numbers = _forget(tx, tenant, [r.id for j, r in kept if j.prior is not None])
-    with tx.together():
-        tx.many(_insert_content, [_content_row(j, r) for j, r in kept if not _blocked(j)])
-        tx.many(_insert_send, [_send_row(j, r) for j, r in kept])
-        tx.many(_insert_delivery, [row for j, r in kept for row in _delivery_rows(j, r, numbers.get(r.id, 0))])
-        tx.many(insert_decision, [decision_row(r, j.mail.moment.value) for j, r in pairs])
-        _count(tx, tenant, [j.mail for j, _ in pairs if not _blocked(j)], counted)
-        events.append(tx, [_event(j, r) for j, r in pairs])
+    tx.many(_insert_content, [_content_row(j, r) for j, r in kept if not _blocked(j)])
+    tx.many(_insert_send, [_send_row(j, r) for j, r in kept])
+    tx.many(_insert_delivery, [row for j, r in kept for row in _delivery_rows(j, r, numbers.get(r.id, 0))])
+    tx.many(insert_decision, [decision_row(r, j.mail.moment.value) for j, r in pairs])
+    _count(tx, tenant, [j.mail for j, _ in pairs if not _blocked(j)], counted)
+    events.append(tx, [_event(j, r) for j, r in pairs])
 
 
 def _blocked(judged: Judged) -> bool:
@@ -228,17 +227,17 @@ def decision_row(record: Record, moment: str) -> dict[str, Any]:
 
 
 def _delete_deliveries(d: Dialect) -> sa.Executable:
-    return sa.delete(deliveries).where(deliveries.c.tenant == TENANT, d.within(deliveries.c.send_id, "ids"))
+    return sa.delete(deliveries).where(d.owned(deliveries.c.send_id, "ids"))
 
 
 def _delete_sends(d: Dialect) -> sa.Executable:
-    return sa.delete(sends).where(sends.c.tenant == TENANT, d.within(sends.c.id, "ids"))
+    return sa.delete(sends).where(d.owned(sends.c.id, "ids"))
 
 
 def _claim_numbers(d: Dialect) -> sa.Executable:
     return (
         sa.select(deliveries.c.send_id, sa.func.max(deliveries.c.claim_no).label("highest"))
-        .where(deliveries.c.tenant == TENANT, d.within(deliveries.c.send_id, "ids"))
+        .where(d.owned(deliveries.c.send_id, "ids"))
         .group_by(deliveries.c.send_id)
     )
 

@@ -42,7 +42,7 @@ def migrate(dialect: Dialect, revision: str = "head") -> None:
             finally:
                 if dialect.name == "postgresql":
                     connection.execute(sa.text("SELECT pg_advisory_unlock(:n)"), {"n": MIGRATION_LOCK})
-    except sa.exc.OperationalError as error:
+    except sa.exc.DBAPIError as error:
         raise ValueError(unreachable(error)) from error
 
 
@@ -54,7 +54,7 @@ def revisions(dialect: Dialect) -> tuple[str | None, str | None]:
     try:
         with dialect.engine.connect() as connection:
             return MigrationContext.configure(connection).get_current_revision(), newest
-    except sa.exc.OperationalError as error:
+    except sa.exc.DBAPIError as error:
         raise ValueError(unreachable(error)) from error
 
 
@@ -69,7 +69,8 @@ def check(dialect: Dialect) -> None:
         raise ValueError(msg)
 
 
-def unreachable(error: sa.exc.OperationalError) -> str:
-    """One line about a database that does not answer; the driver's own words hold no password."""
+def unreachable(error: sa.exc.DBAPIError) -> str:
+    """One line about a database that does not answer, or is none; the driver's own words hold no password."""
     cause = " ".join(str(error.orig).split())
-    return f"DATABASE_URL: the database cannot be reached: {cause}"
+    missing = isinstance(error, sa.exc.OperationalError)
+    return f"DATABASE_URL: the database cannot be {'reached' if missing else 'used'}: {cause}"

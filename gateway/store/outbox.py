@@ -94,7 +94,7 @@ def _insert_attempt(_: Dialect) -> sa.Executable:
 
 
 def _paths(d: Dialect) -> sa.Executable:
-    return sa.select(sends.c.id, sends.c.reverse_path).where(sends.c.tenant == TENANT, d.within(sends.c.id, "ids"))
+    return sa.select(sends.c.id, sends.c.reverse_path).where(d.owned(sends.c.id, "ids"))
 
 
 def claim(tx: Tx, requests: Sequence[ClaimRequest]) -> list[list[Claim]]:
@@ -160,18 +160,14 @@ def _attempt_row(row: Row, epoch: str, now: int) -> dict[str, Any]:
 
 def rows_of(d: Dialect) -> sa.Executable:
     """Deliveries by id, locked in id order."""
-    select = (
-        sa.select(deliveries)
-        .where(deliveries.c.tenant == TENANT, d.within(deliveries.c.id, "ids"))
-        .order_by(deliveries.c.id)
-    )
+    select = sa.select(deliveries).where(d.owned(deliveries.c.id, "ids")).order_by(deliveries.c.id)
     return d.for_update(select, deliveries)
 
 
 def _permit(d: Dialect) -> sa.Executable:
     return (
         sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, d.within(deliveries.c.id, "ids"))
+        .where(d.owned(deliveries.c.id, "ids"))
         .where(deliveries.c.state == sa.literal_column("'claimed'"))
         .values(
             state=sa.literal_column("'permitted'"), permitted_us=sa.bindparam("now"), changed_us=sa.bindparam("now")

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import sqlalchemy as sa
 from psycopg.rows import dict_row
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import array, insert
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 LOCK_MILLISECONDS = 10_000
@@ -36,6 +36,10 @@ class Postgres:
     def prepare(self) -> None:
         """Nothing to make: the database is the operator's."""
 
+    def busy(self, error: Exception) -> bool:
+        """Another session has held a lock for LOCK_MILLISECONDS."""
+        return isinstance(error, psycopg.errors.LockNotAvailable)
+
     def connect(self, *, writer: bool) -> "psycopg.Connection[dict[str, Any]]":
         """Connect in autocommit; time-outs free a stuck judge, synchronous_commit keeps what was acknowledged."""
         options = {
@@ -43,6 +47,9 @@ class Postgres:
             "statement_timeout": STATEMENT_MILLISECONDS,
             "idle_in_transaction_session_timeout": IDLE_MILLISECONDS,
             "default_transaction_read_only": "off" if writer else "on",
+            # A plan kept from when a table was empty uses any index that begins with the tenant, and is never made anew
+            # before the table is analysed; planning costs 0.05 ms.
+            "plan_cache_mode": "force_custom_plan",
         }
         connection = psycopg.connect(
             self.url, autocommit=True, row_factory=dict_row, connect_timeout=10, application_name="gateway"
@@ -80,6 +87,26 @@ class Postgres:
         table = sa.func.unnest(array).table_valued("value").render_derived(name=f"each_{name}")
         return column.in_(sa.select(table.c.value))
 
+    def owned(self, column: sa.Column[Any], name: str) -> sa.ColumnElement[bool]:
+        """Tenant and value as pairs of one list.
+
+        With the tenant as a constant a plan for a table without statistics read all of the tenant's rows, 10^5 for one.
+        """
+        values = sa.bindparam(name, type_=sa.ARRAY(sa.Text))
+        tenant = sa.cast(sa.bindparam("tenant"), sa.Text)
+        tenants = sa.func.array_fill(tenant, array([sa.func.cardinality(values)]), type_=sa.ARRAY(sa.Text))
+        pairs = sa.func.unnest(tenants, values).table_valued("tenant", "value").render_derived(name=f"each_{name}")
+        return sa.tuple_(column.table.c.tenant, column).in_(sa.select(pairs.c.tenant, pairs.c.value))
+
+    def look_up(self, table: sa.Table, column: sa.Column[Any], name: str, *more: sa.ColumnElement[bool]) -> sa.Subquery:
+        """A lateral sub-select behind an optimisation fence: no plan can turn it round and read the table instead."""
+        values = sa.bindparam(name, type_=sa.ARRAY(sa.Text))
+        each = sa.func.unnest(values).table_valued("value").render_derived(name=f"each_{name}")
+        tenant: sa.BindParameter[str] = sa.bindparam("tenant")
+        one = sa.select(table).where(table.c.tenant == tenant, column == each.c.value, *more)
+        rows = one.offset(sa.literal_column("0")).lateral("one")
+        return sa.select(rows).select_from(each.join(rows, sa.true())).subquery("found")
+
     def array(self, values: Iterable[str]) -> list[str]:
         """A list parameter is a list."""
         return list(values)
@@ -91,10 +118,6 @@ class Postgres:
     def for_update(self, select: sa.Select[Any], of: sa.Table, *, skip_locked: bool = False) -> sa.Select[Any]:
         """Lock the rows in the order selected."""
         return select.with_for_update(of=of, skip_locked=skip_locked)
-
-    def together(self, connection: "psycopg.Connection[dict[str, Any]]") -> "contextlib.AbstractContextManager[object]":
-        """The protocol's pipeline: one round trip for all."""
-        return connection.pipeline()
 
     def abort(self, connection: "psycopg.Connection[dict[str, Any]]") -> None:
         """Cut the line: a cancel would be answered with success by a commit that waits for a standby, and it is not durable."""

@@ -17,9 +17,8 @@ TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 
 
 def _by_slot(d: Dialect) -> sa.Executable:
-    return sa.select(sends.c.id, sends.c.mailbox, sends.c.idem_slot, sends.c.idem_until_us).where(
-        sends.c.tenant == TENANT, sends.c.mailbox == sa.bindparam("mailbox"), d.within(sends.c.idem_slot, "keys")
-    )
+    found = d.look_up(sends, sends.c.idem_slot, "keys", sends.c.mailbox == sa.bindparam("mailbox"))
+    return sa.select(found.c.id, found.c.mailbox, found.c.idem_slot, found.c.idem_until_us)
 
 
 def _free_slot(_: Dialect) -> sa.Executable:
@@ -41,24 +40,18 @@ def by_idempotency(tx: Tx, tenant: str, mailbox: str, keys: Iterable[str], *, ex
 
 
 def _send_rows(d: Dialect) -> sa.Executable:
+    found = d.look_up(sends, sends.c.id, "ids")
     last = sa.and_(
-        decisions.c.tenant == sends.c.tenant,
-        decisions.c.send_id == sends.c.id,
-        decisions.c.no == sends.c.decision_no,
+        decisions.c.tenant == found.c.tenant,
+        decisions.c.send_id == found.c.id,
+        decisions.c.no == found.c.decision_no,
     )
-    return (
-        sa.select(sends, decisions.c.document)
-        .select_from(sends.join(decisions, last))
-        .where(sends.c.tenant == TENANT, d.within(sends.c.id, "ids"))
-    )
+    return sa.select(found, decisions.c.document).select_from(found.join(decisions, last))
 
 
 def _delivery_of(d: Dialect) -> sa.Executable:
-    return (
-        sa.select(deliveries)
-        .where(deliveries.c.tenant == TENANT, d.within(deliveries.c.send_id, "ids"))
-        .order_by(deliveries.c.send_id, deliveries.c.id)
-    )
+    found = d.look_up(deliveries, deliveries.c.send_id, "ids")
+    return sa.select(found).order_by(found.c.send_id, found.c.id)
 
 
 def find(tx: Tx, tenant: str, ids: Iterable[str]) -> dict[str, Record]:
@@ -157,7 +150,7 @@ def attempts_of(tx: Tx, tenant: str, request: str) -> list[Row]:
 
 
 def _bodies(d: Dialect) -> sa.Executable:
-    return sa.select(contents).where(contents.c.tenant == TENANT, d.within(contents.c.send_id, "ids"))
+    return sa.select(d.look_up(contents, contents.c.send_id, "ids"))
 
 
 def bodies(tx: Tx, tenant: str, ids: Iterable[str]) -> dict[str, bytes]:

@@ -1,6 +1,5 @@
 """One transaction: run named statements, know the time, know the tenant's profile."""
 
-import contextlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -172,10 +171,6 @@ class Tx:
         """Run a statement and return how many rows it changed."""
         self._execute(builder, params)
         return int(self._cursor.rowcount)
-
-    def together(self) -> "contextlib.AbstractContextManager[object]":
-        """Within this block statements that only write need not wait for each other."""
-        return self.dialect.together(self._cursor.connection)
 
     def many(self, builder: Builder, params: Sequence[Params]) -> None:
         """Run a statement once for each set of parameters."""

@@ -15,7 +15,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Any, TypeVar
 
-from gateway.core.errors import CommitInDoubtError, StoreUnavailableError
+from gateway.core.errors import CommitInDoubtError, StoreBusyError, StoreUnavailableError
 from gateway.store import Store
 from gateway.store.tx import Tx
 
@@ -135,9 +135,9 @@ class Writer:
         self.jobs += len(batch)
         try:
             return self._together(batch)
-        except (
-            CommitInDoubtError
-        ) as error:  # a second try might do all of it twice; the callers know what may be repeated
+        except (CommitInDoubtError, StoreBusyError) as error:
+            # After a doubt a second try might do all of it twice: the callers know what may be repeated. After a wait for
+            # a lock it would make them wait as long again before they hear of it.
             return [error] * len(batch)
         except Exception as error:  # noqa: BLE001  (whatever it was, nothing of it was committed)
             log.warning("a group failed and is tried again", extra={"jobs": len(batch), "cause": repr(error)})

@@ -18,6 +18,7 @@ from typing import Any
 import sqlalchemy as sa
 
 import policies
+from gateway.app import calm_the_collector
 from gateway.core.address import parse
 from gateway.core.mail import Content, Envelope, Recipient, Submission
 from gateway.intake.walk import Ticket, walk
@@ -144,6 +145,7 @@ def main() -> int:
     parser.add_argument("--few", type=int, default=1_000)
     parser.add_argument("--many", type=int, default=1_000_000)
     options = parser.parse_args()
+    calm_the_collector()
     with databases(options.database) as fresh:
         ratios, rates = [], []
         for _ in range(options.rounds):

@@ -1,5 +1,6 @@
 """`serve` as a process: it says where it listens, ends in order, and a revoked or new key is known to it."""
 
+import json
 import re
 import signal
 import socket
@@ -61,7 +62,7 @@ def test_a_port_that_is_taken_is_one_line_and_code_2(house: House) -> None:
         ended = house.run("serve", "--bind", bind)
 
     assert ended.code == 2
-    assert ended.err.splitlines()[-1] == f"error: HTTP_BIND: {bind} cannot be listened on: Address already in use"
+    assert ended.err == f"error: HTTP_BIND: {bind} cannot be listened on: Address already in use\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -72,6 +73,18 @@ def test_a_signal_ends_it_in_order(house: House, number: int) -> None:
         assert httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
 
         assert gateway.stop(number) == 0
+
+
+def test_what_is_no_http_is_answered_like_every_other_error(house: House) -> None:
+    assert house.run("init").code == 0
+    with house.stay("serve") as gateway:
+        port = gateway.event("http.listening")["port"]
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as line, line.makefile("rb") as answer:
+            line.sendall(b"EHLO client.example.net\r\n")
+            head, _, body = answer.read().partition(b"\r\n\r\n")
+
+    assert b"content-type: application/problem+json" in head
+    assert json.loads(body)["error"] == "invalid_http"
 
 
 def test_logs_are_lines_of_json_and_stdout_stays_empty(house: House) -> None:

@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
 import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from gateway.doors.http.line import Line
 from tests.doors.door import PROBLEM
@@ -23,9 +23,8 @@ class Hasty(Line):
     head_seconds = 0.2
 
 
-async def app(_: Any, receive: Any, send: Any) -> None:
+async def app(_: Scope, __: Receive, send: Send) -> None:
     """Answers whatever is asked, without a look at the body."""
-    await receive()
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"{}"})
 
@@ -69,7 +68,8 @@ async def refusal(port: int, *pieces: bytes) -> tuple[int, str]:
             try:
                 status, headers, body = await answer_of(reader)
             except asyncio.IncompleteReadError as error:
-                assert error.partial == b""
+                if error.partial:
+                    raise
                 return 0, ""
             rest = await reader.read()
     finally:

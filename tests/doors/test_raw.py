@@ -76,6 +76,8 @@ async def test_a_raw_message_chooses_its_mailbox_by_its_author(door: Door) -> No
         ("Sender: ceo@gw.example.com\r\n" + RAW, "sender_not_allowed"),
         ("From: ceo@gw.example.com\r\n" + RAW, "sender_not_allowed"),
         (RAW.replace("From: Agent <agent@gw.example.com>", "From: nobody at all"), "sender_not_allowed"),
+        (RAW.replace("Agent <agent@gw.example.com>", "ceo@example.org:agent@gw.example.com;"), "sender_not_allowed"),
+        (RAW.replace("Agent <agent@gw.example.com>", "Board: agent@gw.example.com;"), "sender_not_allowed"),
         (RAW.replace("From: Agent <agent@gw.example.com>\r\n", ""), "invalid_message"),
         ("Subject: again\r\n" + RAW, "invalid_message"),
         ("X-Gateway-Agent: b\r\n" + RAW, "invalid_message"),

@@ -50,7 +50,7 @@ async def test_mail_arrives_with_equal_parts_and_without_bcc(sqlite_url: str, tm
     made = await asyncio.to_thread(servers.init, sqlite_url, tmp_path / "profile.toml", "agent-a@gw.example.com")
     head = {"Authorization": f"Bearer {made['rawKey']}", **WAIT}
     async with Sink() as sink:
-        settings = {"smarthost": f"smtp://127.0.0.1:{sink.port}", "hostname": "gw.example.com"}
+        settings: dict[str, Any] = {"smarthost": f"smtp://127.0.0.1:{sink.port}", "hostname": "gw.example.com"}
         served = await asyncio.to_thread(servers.start, sqlite_url, **settings)
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{served.port}", headers=head, timeout=30) as client:
             answers = [await client.post("/v1/agent/request-send", json=mail) for mail in meant()]

@@ -24,6 +24,7 @@ from gateway.core.facts import (
 from gateway.core.record import Receipt, Record
 from gateway.intake.walk import Ticket
 from gateway.store import facts as fact_store
+from gateway.store.contacts import Held
 from tests.world import AGENTS, BOXES, OK, TENANT, World
 
 PEOPLE = ("p0@example.net", "p1@example.net", "P.2+tag@googlemail.com", "p3@deep.example.org", "boss@gw.example.com")
@@ -138,7 +139,7 @@ async def play(world: World, past: list[Act]) -> None:
                 await bring(world, mail, fate)
             case Lease(agent, person, released):
                 got = await world.acquire(agent, person)
-                if released and hasattr(got, "token"):
+                if released and not isinstance(got, Held):
                     await world.release(got.id)
             case Suppressed(subject, campaign):
                 await world.suppress(subject, campaign=campaign)

@@ -25,7 +25,7 @@ async def test_facts_advanced_in_memory_are_those_loaded_after_the_commit(
         tickets = [mail.ticket(world) for mail in batch]
         seen: list[Facts] = []
 
-        def spy(*args: Any, **names: Any) -> Facts:  # noqa: ANN401
+        def spy(*args: Any, **names: Any) -> Facts:
             seen.append(loader(*args, **names))
             return seen[-1]
 

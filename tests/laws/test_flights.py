@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gateway.core.delivery import State
 from gateway.core.errors import ConflictError
-from gateway.core.facts import FlightsAsk, LastContactAsk, SuppressionAsk, UnknownsAsk, UsageAsk
+from gateway.core.facts import Ask, FlightsAsk, LastContactAsk, SuppressionAsk, UnknownsAsk, UsageAsk
 from gateway.core.mail import Kind
 from gateway.core.record import Receipt
 from gateway.store.contacts import Held
@@ -85,7 +86,11 @@ async def test_a_release_sees_neither_itself_nor_its_own_stamp(
             if ask.subject in _keys(receipt)
             and (
                 (isinstance(ask, FlightsAsk | UnknownsAsk) and before[ask])
-                or (isinstance(ask, LastContactAsk) and before[ask].at and before[ask].at > world.now - timedelta(minutes=10))
+                or (
+                    isinstance(ask, LastContactAsk)
+                    and before[ask].at
+                    and before[ask].at > world.now - timedelta(minutes=10)
+                )
                 or (isinstance(ask, SuppressionAsk) and before[ask])
             )
         ]
@@ -156,7 +161,7 @@ async def test_what_is_over_leaves_a_stamp_or_nothing(
         bound = {key for key in people if not key.endswith("@gw.example.com")}
         stamped = bound if fate in {"relayed", "unknown"} and Kind(mail.kind).starts_cooldown else set()
         moved = {ask for ask in changed(before, after) if not isinstance(ask, UsageAsk)}
-        expected = {LastContactAsk(key) for key in stamped}
+        expected: set[Ask[Any]] = {LastContactAsk(key) for key in stamped}
         if fate == "unknown":
             expected |= {UnknownsAsk(key) for key in people}
         if fate == "gone":

@@ -7,7 +7,7 @@ nothing keeps them apart both have then judged before either has written, every 
 import asyncio
 import contextlib
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,9 +54,9 @@ class SideBySide:
     def _begin_together(self, store: Store) -> None:
         begin = store.dialect.begin
 
-        def together(*args: Any) -> None:  # noqa: ANN401
+        def together(cursor: Any, tenants: Sequence[str]) -> None:  # noqa: ANN401
             self.start()
-            begin(*args)
+            begin(cursor, tenants)
 
         store.dialect.begin = together  # type: ignore[method-assign]
 
@@ -66,7 +66,7 @@ class SideBySide:
         self.end.renew()
         steps.armed["commit.before"] = self.end
         try:
-            return await asyncio.gather(first, second, return_exceptions=True)
+            return list(await asyncio.gather(first, second, return_exceptions=True))
         finally:
             steps.armed.clear()
 

@@ -50,7 +50,7 @@ class Changes:
 
     def new(self) -> list[tuple[str | None, str | None, int | None]]:
         """Old state, new state, whether it had ever been permitted (of those taken away)."""
-        text = f"SELECT no, old, new, permitted FROM seen WHERE no > {self._last} ORDER BY no"
+        text = f"SELECT no, old, new, permitted FROM seen WHERE no > {self._last} ORDER BY no"  # noqa: S608  (a number)
         rows: list[Any] = self._connection.execute(text).fetchall()
         self._last = max([self._last, *(row["no"] for row in rows)])
         return [(row["old"], row["new"], row["permitted"]) for row in rows]

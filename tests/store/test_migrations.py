@@ -124,6 +124,10 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(empty_database_url
         ("sqlite://", "in-memory"),
         ("sqlite:///:memory:", "in-memory"),
         ("mysql://x/y", "not supported"),
+        ("sqlite+aiosqlite:///gateway.db", "not supported"),
+        ("postgresql+asyncpg://x/y", "not supported"),
+        ("sqlite:///gateway.db?mode=ro", "a path and nothing else"),
+        ("sqlite://srv/gateway.db", "a path and nothing else"),
         ("nonsense", "not a URL"),
         ("postgresql://nobody@127.0.0.1:1/none", "cannot be reached"),
         ("sqlite:////nowhere/at/all/gateway.db", "cannot be (reached|made)"),
@@ -135,6 +139,15 @@ def test_a_database_that_cannot_be_had_is_one_line(url: str, words: str) -> None
 
     assert str(refused.value).startswith("DATABASE_URL: ")
     assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_is_no_database_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a database, and longer than its header would be\n" * 20)
+    dialect = dialect_of(f"sqlite:///{tmp_path / 'notes.txt'}")
+
+    for look in (check, migrate):
+        with pytest.raises(ValueError, match=r"^DATABASE_URL: the database cannot be used: [^\n]+$"):
+            look(dialect)
 
 
 def test_a_password_is_in_no_error() -> None:

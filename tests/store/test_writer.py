@@ -239,6 +239,7 @@ async def test_tenants_that_do_not_exist_harm_only_who_names_them(world: World) 
 
 
 async def test_a_connection_that_died_between_two_groups_is_replaced(world: World) -> None:
+    await world.send()
     assert world.store._writer is not None
     world.store._writer.close()
 

@@ -55,9 +55,10 @@ class Line(HttpToolsProtocol):
         if within and self._in_head:
             self._size += len(data)
             if self._size > self.head_max:
-                self._refuse(431, "head_too_large", f"the head of the request is larger than {self.head_max} bytes")
+                self._refuse(431, "head_too_large", f"the head is larger than {self.head_max} bytes")
                 return
-        between = self.cycle is None or self.cycle.response_complete
+        # Its type says never None; before the first request it is.
+        between = self.cycle is None or self.cycle.response_complete  # type: ignore[redundant-expr]
         if between and self._deadline is None and self.timeout_keep_alive_task is None:
             self._expect()  # whatever came, be it an empty line, has ended the wait for the next request
 
@@ -76,8 +77,7 @@ class Line(HttpToolsProtocol):
     def _overdue(self) -> None:
         self._deadline = None
         if self._in_head:
-            words = f"the head of the request did not come within {self.head_seconds:g} seconds"
-            self._refuse(408, "request_timeout", words)
+            self._refuse(408, "request_timeout", f"the head did not come within {self.head_seconds:g} seconds")
         else:
             self.transport.close()
 
