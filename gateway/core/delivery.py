@@ -68,6 +68,7 @@ TRANSITIONS: dict[State, dict[State, str]] = {
     },
     State.CLAIMED: {
         State.PERMITTED: "permit",
+        State.RELAYED: "2yz, where the store has lost the permit (fail-over)",
         State.QUEUED: "4yz, given back, or worker dead",
         State.HELD: "pause",
         State.BOUNCED: "5yz or attempts used up",

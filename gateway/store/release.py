@@ -111,6 +111,7 @@ def _judged(_: Dialect) -> sa.Executable:
         .values(
             judged_us=sa.bindparam("now"),
             due_us=sa.bindparam("now"),
+            reason=sa.literal_column("''"),
             since_us=sa.func.coalesce(deliveries.c.since_us, sa.bindparam("now")),
         )
     )

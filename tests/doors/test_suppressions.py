@@ -188,6 +188,14 @@ async def test_what_is_not_on_the_list_cannot_be_removed(wire: Door) -> None:
         problem(answer, 404, "suppression_not_found")
 
 
+async def test_an_address_with_a_slash_is_removed_by_its_name(wire: Door) -> None:
+    added = (await wire.post(LIST, {"recipientEmail": "sales/emea@example.com", "reasonCode": "manual_dnc"})).json()
+
+    answer = await wire.call("DELETE", f"{LIST}/sales%2Femea@example.com", by="operator")
+
+    assert answer.json() == {"removed": True, "ids": [added["id"]]}
+
+
 async def test_an_entry_is_removed_by_its_id(wire: Door) -> None:
     added = (await wire.post(LIST, entry())).json()
 

@@ -107,11 +107,12 @@ class Heart(RuleBasedStateMachine):
 
     # --- sends --------------------------------------------------------------------------------------------------------
 
-    @initialize(first=st.lists(mails, min_size=3, max_size=5))
-    def begin(self, first: list[Mail]) -> None:
+    @initialize(first=st.lists(mails, min_size=3, max_size=5), came_to=st.lists(outcomes, min_size=2, max_size=4))
+    def begin(self, first: list[Mail], came_to: list[str]) -> None:
         self.changes.new()
         for mail in first:
             self.send(mail)
+        self.relay(0, came_to)
 
     @rule(mail=mails)
     def send(self, mail: Mail) -> None:
@@ -203,12 +204,12 @@ class Heart(RuleBasedStateMachine):
         self.permits.append(claim)
         return True
 
-    @rule(node=st.integers(0, 1), outcomes=st.lists(outcomes, min_size=2, max_size=4))
-    def relay(self, node: int, outcomes: list[str]) -> None:
+    @rule(node=st.integers(0, 1), came_to=st.lists(outcomes, min_size=2, max_size=4))
+    def relay(self, node: int, came_to: list[str]) -> None:
         """A worker's round: claim, permit and settle each as drawn; some are left where they are."""
         old = len(self.claims)
-        self.claim(node, len(outcomes))
-        for claim, outcome in zip(self.claims[old:], outcomes, strict=False):
+        self.claim(node, len(came_to))
+        for claim, outcome in zip(self.claims[old:], came_to, strict=False):
             if outcome != "claimed" and self.ask_for_the_permit(claim) and outcome != "permitted":
                 self.settle(0, outcome)
 
@@ -246,6 +247,10 @@ class Heart(RuleBasedStateMachine):
 
     @rule(node=st.integers(0, 1))
     def a_node_is_taken_for_dead(self, node: int) -> None:
+        old = len(self.claims)
+        self.claim(node, 2)
+        for claim in self.claims[old : old + 1]:
+            self.ask_for_the_permit(claim)
         epoch = self.nodes[node].store.epoch
         self.world.store.write((TENANT,), lambda tx: waiting.recover(tx, [epoch]))
         held = [row["state"] for row in self.rows(schema.deliveries) if row["epoch"] == epoch]
@@ -382,7 +387,7 @@ def _time(us: int) -> datetime:
 def test_whatever_happens_the_table_and_the_promises_hold(databases: Databases) -> None:
     run_state_machine_as_test(
         lambda: Heart(databases),  # type: ignore[arg-type]  # whatever makes a machine will do
-        settings=settings(max_examples=20, stateful_step_count=60, deadline=None),
+        settings=settings(max_examples=30, stateful_step_count=60, deadline=None),
     )
 
 

@@ -148,7 +148,7 @@ async def check_suppression(request: Request, grant: Asking) -> Response:
     )
 
 
-@router.delete("/v1/suppressions/{entry}")
+@router.delete("/v1/suppressions/{entry:path}")  # an address may hold a slash
 async def remove_suppression(request: Request, entry: str, grant: Removing) -> Response:
     """Take an entry off the list, by its id; or all entries of the tenant about an address."""
     grant.same_tenant(request.query_params.get("tenantId"))
