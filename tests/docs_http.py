@@ -103,7 +103,9 @@ def routes() -> str:
     """Every route: what it does, who may call it, what it takes."""
     app = application()
     scopes = {
-        (method, one.path_format): _scopes(one.dependant) for one in api_routes(app.routes) for method in one.methods or ()
+        (method, one.path_format): _scopes(one.dependant)
+        for one in api_routes(app.routes)
+        for method in one.methods or ()
     }
     return "\n\n".join(_route(*one, scopes[one[:2]]) for one in described())
 

@@ -54,7 +54,9 @@ mails = st.builds(
 
 
 numbers = st.integers(0, 7)
-outcomes = st.sampled_from(["relayed", "deferred", "bounced", "unknown", "unknown", "given back", "permitted", "claimed"])
+outcomes = st.sampled_from(
+    ["relayed", "deferred", "bounced", "unknown", "unknown", "given back", "permitted", "claimed"]
+)
 
 
 class Heart(RuleBasedStateMachine):
