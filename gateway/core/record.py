@@ -110,6 +110,7 @@ def finding_document(finding: Finding, decision: Decision) -> Document:
         "estimate": finding.estimate,
         "observed": finding.observed,
         "approved": decision.weight(finding) != finding.verdict,
+        "mark": finding.mark,
         "detail": finding.text,
         "next": reason.next,
         "code": reason.code,

@@ -95,6 +95,12 @@ class Finding:
         """How strict it is; an observed finding weighs nothing."""
         return PASS if self.observed else self.reason.verdict
 
+    @property
+    def mark(self) -> str:
+        """What an approval names: the policy, its reason, whom it concerns and what exactly was found."""
+        about = [f"{name}={value}" for name, value in sorted(self.extra.items())]
+        return " ".join([self.policy, self.reason.slug, *([self.recipient] if self.recipient else []), *about])
+
     def by(self, policy: str, *, observed: bool) -> "Finding":
         """Return the finding signed with the policy's name."""
         return replace(self, policy=policy, observed=observed)
@@ -105,7 +111,7 @@ class Decision:
     """All findings of all policies about one mail, in table order, and the verdict they make.
 
     `rules` are the names of the policies that were asked, in table order; `at` is the store's time (UTC).
-    `approved` are the hold findings (policy names) that a person has let pass (SEMANTICS 5).
+    `approved` are the hold findings (their marks) that a person has let pass (SEMANTICS 5).
     """
 
     findings: tuple[Finding, ...]
@@ -115,7 +121,7 @@ class Decision:
 
     def weight(self, finding: Finding) -> Verdict:
         """The verdict that a finding adds: approved holds weigh nothing."""
-        if finding.verdict is HOLD and finding.policy in self.approved:
+        if finding.verdict is HOLD and finding.mark in self.approved:
             return PASS
         return finding.verdict
 

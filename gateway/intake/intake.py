@@ -114,7 +114,7 @@ class Intake:
             refusal = ConflictError("not_resolvable", "nothing of this request is held")
             return refusal if known else NotFoundError("no such request")
         waiting.note_decision(tx, wish)
-        holds = {f["policy"] for f in case.record.decision["findings"] if f["verdict"] == "hold" and not f["observed"]}
+        holds = {f["mark"] for f in case.record.decision["findings"] if f["verdict"] == "hold" and not f["observed"]}
         return self._judge_again(tx, case, case.record.approved | holds)
 
     def _judge_again(self, tx: Tx, case: Waiting, approved: frozenset[str]) -> Record:

@@ -103,7 +103,7 @@ def build(tx: Tx, tenant: str, judged: Judged) -> Record:
         mail.not_before,
         judged.send_reason,
         dict(mail.tokens),
-        prior.approved if prior else frozenset(),
+        frozenset(),
         0,
         mail.content.digest,
         mail.derived_key,

@@ -125,9 +125,11 @@ def test_an_operators_word_silences_only_what_it_may(overridable: bool, override
 
 
 def test_an_approval_goes_into_the_decision() -> None:
-    decision = decided(a_mail(), Rule("one", Says((HELD,))), approved=frozenset({"one"}))
+    approved = frozenset({HELD.about().by("one", observed=False).mark})
 
-    assert decision.approved == {"one"}
+    decision = decided(a_mail(), Rule("one", Says((HELD,))), approved=approved)
+
+    assert decision.approved == approved
     assert decision.reason is None
 
 

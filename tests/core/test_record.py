@@ -120,6 +120,7 @@ def test_a_finding_is_kept_whole() -> None:
         "estimate": True,
         "observed": False,
         "approved": False,
+        "mark": "cooldown deferred pat@example.com expiresAt=2026-03-04 14:00:00+00:00",
         "detail": "soon",
         "next": "wait",
         "code": 450,
@@ -140,7 +141,7 @@ def test_a_finding_is_kept_whole() -> None:
     ids=["its hold", "another's hold", "a hold that is only observed", "its refusal"],
 )
 def test_an_approval_is_kept_at_the_holds_that_it_lets_pass(finding: Finding, approved: bool) -> None:
-    (kept,) = document(a_decision(finding, approved=["quota"]))["findings"]
+    (kept,) = document(a_decision(finding, approved=[HELD.about().by("quota", observed=False).mark]))["findings"]
 
     assert kept["approved"] is approved
 

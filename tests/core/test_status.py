@@ -167,7 +167,7 @@ def test_an_observed_finding_is_listed_and_changes_nothing() -> None:
 def test_an_approved_hold_is_listed_and_holds_no_longer() -> None:
     hold = finding("unknown_outstanding", unknownRequestId="r-0")
 
-    body = told(decided(State.QUEUED, hold, approved=["lease"]))
+    body = told(decided(State.QUEUED, hold, approved=[hold.mark]))
 
     assert not {"reason", "nextAction", "unknownRequestId"} & set(body)
     assert body["findings"][0]["approved"] is True
@@ -177,7 +177,7 @@ def test_an_approved_hold_is_listed_and_holds_no_longer() -> None:
 def test_an_approved_hold_gives_nothing_to_a_refusal_beside_it() -> None:
     hold = finding("unknown_outstanding", unknownRequestId="r-0")
 
-    body = told(decided(State.BLOCKED, hold, finding("suppressed"), approved=["lease"]))
+    body = told(decided(State.BLOCKED, hold, finding("suppressed"), approved=[hold.mark]))
 
     assert body["reason"] == "suppressed"
     assert "unknownRequestId" not in body

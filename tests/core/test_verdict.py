@@ -111,18 +111,28 @@ def test_suppressed_goes_before_nothing_where_it_is_only_observed() -> None:
     assert decided(observed).verdict is PASS
 
 
-def test_an_approval_lets_the_holds_of_its_policy_pass_and_no_others() -> None:
-    one, two = HELD.about().by("one", observed=False), HELD.about().by("two", observed=False)
+@pytest.mark.parametrize(
+    "other",
+    [
+        HELD.about().by("two", observed=False),
+        HELD.about("x@example.com").by("one", observed=False),
+        HELD.about(found="r-2").by("one", observed=False),
+    ],
+    ids=["another policy's", "about another person", "of something else"],
+)
+def test_an_approval_lets_the_hold_that_it_names_pass_and_no_other(other: Finding) -> None:
+    one = HELD.about(found="r-1").by("one", observed=False)
+    again = HELD.about(found="r-1").by("one", observed=False)
 
-    assert decided(one, approved=frozenset({"one"})).verdict is PASS
-    assert decided(one, two, approved=frozenset({"one"})).strictest is two
+    assert decided(again, approved=frozenset({one.mark})).verdict is PASS
+    assert decided(again, other, approved=frozenset({one.mark})).strictest is other
 
 
 @pytest.mark.parametrize("reason", [DEFERRED, REFUSED])
 def test_an_approval_lets_nothing_but_holds_pass(reason: Reason) -> None:
     finding = reason.about().by("one", observed=False)
 
-    assert decided(finding, approved=frozenset({"one"})).reason is reason
+    assert decided(finding, approved=frozenset({finding.mark})).reason is reason
 
 
 def test_the_retry_time_is_when_all_that_defers_has_passed() -> None:

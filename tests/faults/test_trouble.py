@@ -127,8 +127,14 @@ async def test_a_gateway_that_stops_with_the_lock_in_its_hand_stops_nobody_for_e
         sleeper = await stage.gateway(steps={"commit.before": {"do": "stop", "on": 12}})
         async with under_load(crowd, other, sleeper):
             await asyncio.to_thread(stopped, sleeper)
-            await a_refusal(stage)
-            stage.wake(sleeper)
+            if (
+                not place.postgres
+            ):  # there the database ends the sleeper's session by itself, perhaps before anybody is refused
+                await a_refusal(stage)
+                stage.wake(sleeper)
+            await more(stage, 5)
+            if place.postgres:
+                stage.wake(sleeper)
             await more(stage, 20)
         await settled(stage, crowd, [other, sleeper])
 

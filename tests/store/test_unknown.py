@@ -273,6 +273,37 @@ async def test_approval_of_what_must_still_wait_lets_it_wait(world: World) -> No
     assert world.state(receipt) is State.QUEUED
 
 
+async def test_approval_satisfies_exactly_the_hold_that_it_names(world: World) -> None:
+    await unknown(world, to="p1@example.net")
+    world.advance(HOUR)
+    receipt = await world.send("b", to=["p1@example.net", "p2@example.net"])
+    other, _ = await unknown(world, to="p2@example.net")
+    world.advance(HOUR)
+
+    record = await world.resolve(receipt.record.id, "approve")
+    again = await world.resolve(receipt.record.id, "approve")
+
+    assert {d.state for d in record.deliveries} == {State.HELD}
+    assert [f["approved"] for f in record.decision["findings"]] == [True, False]
+    assert record.decision["findings"][1]["extra"]["unknownRequestId"] == other.record.id
+    assert {d.state for d in again.deliveries} == {State.QUEUED}
+
+
+async def test_an_approval_does_not_carry_over_to_another_content_under_the_same_key(world: World) -> None:
+    await unknown(world)
+    world.advance(HOUR)
+    receipt = await world.send("b", key="once")
+    await world.suppress("gone@example.net")
+    await world.resolve(receipt.record.id, "approve")
+    entry, _ = await world.suppress()
+    await world.unsuppress(entry.id)
+
+    again = await world.send("b", key="once", subject="another thing")
+
+    assert again.record.id == receipt.record.id
+    assert again.record.approved == frozenset()
+
+
 async def test_a_rejected_hold_is_cancelled(world: World) -> None:
     receipt = await held(world)
 
