@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from gateway.core.delivery import State
-from gateway.core.verdict import Decision, Finding
+from gateway.core.verdict import HOLD, Decision, Finding
 
 Document = dict[str, Any]
 
@@ -110,7 +110,7 @@ def finding_document(finding: Finding, decision: Decision) -> Document:
         "estimate": finding.estimate,
         "observed": finding.observed,
         "approved": decision.weight(finding) != finding.verdict,
-        "mark": finding.mark,
+        "mark": finding.mark if reason.verdict is HOLD else None,
         "detail": finding.text,
         "next": reason.next,
         "code": reason.code,

@@ -97,8 +97,8 @@ class Finding:
 
     @property
     def mark(self) -> str:
-        """What an approval names: the policy, its reason, whom it concerns and what exactly was found."""
-        about = [f"{name}={value}" for name, value in sorted(self.extra.items())]
+        """What an approval names: the policy, its reason, whom it concerns and what exactly was found, but for times."""
+        about = [f"{name}={value}" for name, value in sorted(self.extra.items()) if not isinstance(value, datetime)]
         return " ".join([self.policy, self.reason.slug, *([self.recipient] if self.recipient else []), *about])
 
     def by(self, policy: str, *, observed: bool) -> "Finding":

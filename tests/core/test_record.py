@@ -120,7 +120,7 @@ def test_a_finding_is_kept_whole() -> None:
         "estimate": True,
         "observed": False,
         "approved": False,
-        "mark": "cooldown deferred pat@example.com expiresAt=2026-03-04 14:00:00+00:00",
+        "mark": None,
         "detail": "soon",
         "next": "wait",
         "code": 450,
@@ -144,6 +144,14 @@ def test_an_approval_is_kept_at_the_holds_that_it_lets_pass(finding: Finding, ap
     (kept,) = document(a_decision(finding, approved=[HELD.about().by("quota", observed=False).mark]))["findings"]
 
     assert kept["approved"] is approved
+
+
+def test_a_hold_is_kept_with_the_mark_that_an_approval_names() -> None:
+    hold = HELD.about(PAT, until=hence(hours=1), requestId="r-0", expiresAt=hence(hours=2)).by("quota", observed=False)
+
+    (kept,) = document(a_decision(hold))["findings"]
+
+    assert kept["mark"] == hold.mark == f"quota {HELD.slug} {PAT} requestId=r-0"
 
 
 @given(

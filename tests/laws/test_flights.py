@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.core.delivery import State
 from gateway.core.errors import ConflictError
-from gateway.core.facts import Ask, FlightsAsk, LastContactAsk, SuppressionAsk, UnknownsAsk, UsageAsk
+from gateway.core.facts import Ask, FlightsAsk, LastContactAsk, SuppressionAnswer, SuppressionAsk, UnknownsAsk, UsageAsk
 from gateway.core.mail import Kind
 from gateway.core.record import Receipt
 from gateway.store.contacts import Held
@@ -168,8 +168,9 @@ async def test_what_is_over_leaves_a_stamp_or_nothing(
         if fate == "unknown":
             expected |= {UnknownsAsk(key) for key in people}
         if fate == "gone":
-            expected |= {SuppressionAsk(key, campaign) for key in people for campaign in (None, "spring")}
-            expected = {ask for ask in expected if not isinstance(ask, SuppressionAsk) or before[ask] is None}
+            gone = {SuppressionAsk(key, campaign) for key in people for campaign in (None, "spring")}
+            assert {after[ask] for ask in gone} == {SuppressionAnswer("tenant", "hard_bounce")}
+            expected |= gone
         assert moved == expected
         assert all(after[LastContactAsk(key)].by == receipt.record.id for key in stamped)
 
