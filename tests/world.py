@@ -421,3 +421,12 @@ def moment(us: int) -> datetime:
 def ids(claims: Sequence[Claim]) -> list[str]:
     """The requests that claims are about."""
     return [claim.send for claim in claims]
+
+
+def until_somebody_waits_for_a_lock(url: str) -> bool:
+    """Returns once a session of this PostgreSQL waits for another one; False where none ever does."""
+    with contextlib.closing(dialect_of(url).connect(writer=False)) as connection:
+        for _ in range(5_000):
+            if connection.execute("SELECT count(*) AS n FROM pg_locks WHERE NOT granted").fetchone()["n"]:
+                return True
+    return False

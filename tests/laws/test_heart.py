@@ -29,7 +29,7 @@ from gateway.store import agents, schema, waiting
 from gateway.store.clock import to_us
 from gateway.store.contacts import Lease
 from gateway.store.outbox import Claim
-from tests.databases import Databases
+from tests.databases import Databases, PostgresServer
 from tests.laws.plays import BUSY, KEYS, OUTCOMES, Mail, submit
 from tests.laws.watch import Changes, against_the_table, watched
 from tests.world import AGENTS, BOXES, OK, START, TENANT, World
@@ -387,9 +387,10 @@ def _time(us: int) -> datetime:
 
 
 def test_whatever_happens_the_table_and_the_promises_hold(databases: Databases) -> None:
+    examples = 12 if isinstance(databases, PostgresServer) else 30  # each has a database of its own
     run_state_machine_as_test(
         lambda: Heart(databases),  # type: ignore[arg-type]  # whatever makes a machine will do
-        settings=settings(max_examples=30, stateful_step_count=60, deadline=None),
+        settings=settings(max_examples=examples, stateful_step_count=60, deadline=None),
     )
 
 

@@ -4,8 +4,9 @@ import threading
 from datetime import timedelta
 
 from gateway.core.delivery import Deferred, State
-from gateway.store import Store, Tx, dialect_of
-from tests.world import START, TENANT, World, set_time
+from gateway.store import Store, Tx
+from tests.databases import PostgresServer
+from tests.world import START, TENANT, World, a_world, set_time, until_somebody_waits_for_a_lock
 
 HOUR = 3_600_000_000
 
@@ -142,11 +143,8 @@ async def test_cooldown_and_lease_hold_through_a_clock_set_back(world: World) ->
     assert (await world.lease("a", seconds=60)).token == lease.token
 
 
-def test_time_is_read_after_the_wait_for_the_lock(postgres_url: str) -> None:
-    store, other = Store.open(postgres_url), Store.open(postgres_url)
-    try:
-        set_time(store, START)
-        _a_tenant(store)
+async def test_time_is_read_after_the_wait_for_the_lock(postgres_server: PostgresServer) -> None:
+    async with a_world(postgres_server) as world:
         inside, go = threading.Event(), threading.Event()
         times: list[int] = []
 
@@ -154,39 +152,16 @@ def test_time_is_read_after_the_wait_for_the_lock(postgres_url: str) -> None:
             inside.set()
             assert go.wait(30)
 
-        first = threading.Thread(target=lambda: store.write((TENANT,), hold))
+        waiting = world.node().store
+        first = threading.Thread(target=lambda: world.store.write((TENANT,), hold))
         first.start()
         assert inside.wait(30)
-        second = threading.Thread(target=lambda: times.append(now_of(other)))
+        second = threading.Thread(target=lambda: times.append(now_of(waiting)))
         second.start()
-        _until_somebody_waits_for_a_lock(postgres_url)
-        reader = Store.open(postgres_url)
-        between = reader.read(lambda tx: tx.now_us)
-        reader.close()
+        until_somebody_waits_for_a_lock(world.url)
+        between = world.store.read(lambda tx: tx.now_us)
         go.set()
         first.join()
         second.join()
 
         assert times[0] >= between
-    finally:
-        store.close()
-        other.close()
-
-
-def _a_tenant(store: Store) -> None:
-    from gateway.store import agents
-
-    store.write((), lambda tx: agents.add_tenant(tx, TENANT))
-
-
-def _until_somebody_waits_for_a_lock(url: str) -> None:
-    dialect = dialect_of(url)
-    connection = dialect.connect(writer=False)
-    try:
-        for _ in range(10_000):
-            row = connection.execute("SELECT count(*) AS n FROM pg_locks WHERE NOT granted").fetchone()
-            if row["n"]:
-                return
-        raise AssertionError("nobody waits")
-    finally:
-        connection.close()

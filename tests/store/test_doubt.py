@@ -1,6 +1,7 @@
 """A line that breaks at the commit: what was done is looked up, and nothing is done twice or lost (ARCHITECTURE 7)."""
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,8 +17,8 @@ from gateway.sink import Sink
 from gateway.store import Store, dialect_of, outbox, schema, steps
 from gateway.store.outbox import Claim, ClaimRequest
 from gateway.store.writer import Rank
-from tests.databases import Databases
-from tests.world import START, Node, World, a_world, ids
+from tests.databases import Databases, PostgresServer
+from tests.world import START, Node, World, a_world, ids, until_somebody_waits_for_a_lock
 
 FRESH = 600_000_000
 ASKED = 2
@@ -26,11 +27,15 @@ ASKED = 2
 class Line:
     """A dialect whose line breaks at commits, `took` after the commit took hold and `lost` before it did.
 
+    With `slow` the server commits only when somebody waits for what that transaction holds.
     Then as many connections as `refusals` says are refused: ASKED are those by which the store would look it up.
     """
 
     def __init__(self, url: str) -> None:
         self._dialect = dialect_of(url)
+        self.url = url
+        self.slow = threading.Thread(target=self._commit_when_somebody_waits)
+        self.unheard: Any = None  # the cursor and the connection of a commit that is still on its way
         self.commits: list[str] = []
         self.refusals = 0
         self.broken = False
@@ -44,6 +49,12 @@ class Line:
             raise self.outages[0]("nobody answers")
         return self._dialect.connect(writer=writer)
 
+    def _commit_when_somebody_waits(self) -> None:
+        cursor, close = self.unheard
+        until_somebody_waits_for_a_lock(self.url)
+        cursor.execute("COMMIT")
+        close()
+
     def cursor(self, connection: Any) -> "Breaking":  # noqa: ANN401
         return Breaking(self, self._dialect.cursor(connection), connection)
 
@@ -55,14 +66,24 @@ class Breaking:
         self._line = line
         self._cursor = cursor
         self._connection = connection
+        self._late = False
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         return getattr(self._cursor, name)
 
     def execute(self, text: str, *args: Any) -> Any:  # noqa: ANN401
+        if self._late:  # the server has not heard that we gave up
+            return None
         if text != "COMMIT" or not self._line.commits:
             return self._cursor.execute(text, *args)
-        if self._line.commits.pop(0) == "took":
+        fate = self._line.commits.pop(0)
+        if fate == "slow":
+            self._late = True
+            self._line.unheard = self._cursor, self._connection.close
+            self._connection.close = lambda: None
+            self._line.slow.start()
+            raise self._line.outages[0]("no answer in time")
+        if fate == "took":
             self._cursor.execute(text)
         self._connection.close()
         self._line.broken = True
@@ -168,6 +189,22 @@ async def test_a_permit_in_doubt_sends_nothing_and_the_mail_goes_again(world: Wo
 
     assert await world.settle(claim, GivenBack("the store could not be asked"), node=node) is State.QUEUED
     assert (await world.claim_of(receipt)).claim_no == 2
+
+
+async def test_a_commit_that_is_still_on_its_way_is_waited_for(postgres_server: PostgresServer) -> None:
+    """A claim takes no tenant's lock; the older transaction holds the process's own epoch until it ends."""
+    async with a_world(postgres_server) as world:
+        line = Line(world.url)
+        node = world.node(store=Store(line))
+        node.store.serving = True
+        receipt = await world.send(node=node)
+        line.commits = ["slow"]
+
+        claims = await claim_holding(node, None)
+        line.slow.join()
+
+        assert ids(claims) == [receipt.record.id]
+        assert await world.permit(claims[0], node) is None
 
 
 # --- claims whose answer never came -------------------------------------------------------------------------------------
