@@ -129,8 +129,7 @@ def _refuse_doors_that_are_not_there(settings: Settings) -> None:
 def calm_the_collector() -> None:
     """Let Python look for circles of garbage less often, and not in what lives as long as the process.
 
-    Every mail makes a few hundred objects without circles; looking through all that was imported after each hundred mails
-    took a third of the judge's time.
+    Every mail makes many objects without circles. In three pairs of runs of grouped decisions it took 15 to 32 % of the time.
     """
     gc.collect()
     gc.freeze()
