@@ -62,14 +62,14 @@ class Look:
 
 
 def load(tx: Tx, tenant: str, asks: Iterable[Ask[Any]]) -> Facts:
-    """Answer all asks of one tenant from the store, under the tenant's lock."""
+    """Answer all asks of one tenant from the store, under the tenant's lock; always in the order of `LOADERS`."""
     by_kind: defaultdict[type[Ask[Any]], list[Any]] = defaultdict(list)
     for ask in asks:
         by_kind[type(ask)].append(ask)
     answers: Answered = {}
     look = Look(tx, tenant)
-    for kind, questions in by_kind.items():
-        answers.update(LOADERS[kind](look, questions))
+    for kind in sorted(by_kind, key=_ORDER.__getitem__):
+        answers.update(LOADERS[kind](look, by_kind[kind]))
     return Facts(from_us(tx.now_of(tenant)), answers)
 
 
@@ -200,7 +200,7 @@ def suppression_subjects(key: str) -> list[str]:
 
 
 def load_suppressions(look: Look, asks: Sequence[SuppressionAsk]) -> Answered:
-    """The first suppression that covers each person: by address, then by domain; campaign rows only for their campaign."""
+    """The suppression that covers each person: one for every mail before a campaign's own, by address before by domain."""
     subjects = {s for ask in asks for s in suppression_subjects(ask.key)}
     rows = look.rows(suppression_rows, "subjects", subjects, now=look.now_us)
     found: defaultdict[str, list[Any]] = defaultdict(list)
@@ -210,7 +210,7 @@ def load_suppressions(look: Look, asks: Sequence[SuppressionAsk]) -> Answered:
     for ask in asks:
         covering = [row for s in suppression_subjects(ask.key) for row in found.get(s, ())]
         binding = [row for row in covering if not row["campaign"] or row["campaign"] == ask.campaign]
-        first = binding[0] if binding else None
+        first = min(binding, key=lambda row: row["campaign"] != "", default=None)
         answers[ask] = None if first is None else SuppressionAnswer(_scope(first), first["reason_code"])
     return answers
 
@@ -262,3 +262,4 @@ LOADERS: dict[type[Ask[Any]], Loader] = {
     SuppressionAsk: load_suppressions,
     UsageAsk: load_usage,
 }
+_ORDER = {kind: number for number, kind in enumerate(LOADERS)}

@@ -25,6 +25,7 @@ REASON_CODES = (
     "unsubscribe",
     "no_engagement",
 )
+SAID_NO = ("complaint", "manual_dnc", "legal_request", "unsubscribe")  # by a person; no machine's entry replaces them
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,14 @@ class Suppression:
 def _upsert(d: Dialect) -> sa.Executable:
     insert = d.upsert(suppressions)
     names = ("scope", "reason_code", "source", "created_by", "expires_us")
+    old, new = suppressions.c, insert.excluded
+    as_long = sa.or_(new.expires_us.is_(None), old.expires_us <= new.expires_us)
+    over = old.expires_us <= sa.bindparam("now", type_=sa.BigInteger())
+    as_weighty = sa.or_(old.reason_code.not_in(SAID_NO), new.reason_code.in_(SAID_NO))
     made: sa.Executable = insert.on_conflict_do_update(
-        index_elements=[suppressions.c.tenant, suppressions.c.subject, suppressions.c.campaign],
-        set_={n: insert.excluded[n] for n in names},
+        index_elements=[old.tenant, old.subject, old.campaign],
+        set_={n: new[n] for n in names},
+        where=sa.or_(over, sa.and_(as_long, as_weighty)),
     )
     return made
 
@@ -75,7 +81,11 @@ def _exact(_: Dialect) -> sa.Executable:
 
 
 def add_one(tx: Tx, tenant: str, new: New) -> tuple[Suppression, list[str]]:
-    """Add or renew an entry and stop what it forbids. Returns the entry and the request ids stopped."""
+    """Add an entry, or renew one without weakening it, and stop what it forbids. Returns the entry and what it stopped.
+
+    An entry that stands for longer, and one where a person said no against a machine's reason, stays as it is. Stopped
+    requests are given by id.
+    """
     row = {
         "tenant": tenant,
         "id": f"sup_{secrets.token_hex(12)}",
@@ -89,7 +99,7 @@ def add_one(tx: Tx, tenant: str, new: New) -> tuple[Suppression, list[str]]:
         "created_us": tx.now_of(tenant),
         "expires_us": maybe_us(new.expires_at),
     }
-    tx.run(_upsert, row)
+    tx.run(_upsert, {**row, "now": row["created_us"]})
     found = tx.rows(_exact, {"tenant": tenant, "about": new.subject, "only": new.campaign})[0]
     lives = new.expires_at is None or new.expires_at > from_us(tx.now_of(tenant))
     stopped = forbid.stop_contact(tx, tenant, new.subject, "suppressed", new.campaign) if lives else []

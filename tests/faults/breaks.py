@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from gateway.core.delivery import Deferred, Retry, State
+from gateway.core.facts import FlightsAsk
 from gateway.doors.http import inlet, sends
 from gateway.relay import reply, wire
 from gateway.store import Store, facts, forbid, mail, outbox, schema, settles, waiting
@@ -44,12 +45,18 @@ def _replace(owner: Thing, name: str, new: Thing) -> Thing:
 
 @fault
 def dawdle() -> None:
-    """No fault: only slow, between any two look-ups of facts."""
+    """No fault: only slow between any two look-ups of facts, most of all between what was sent last and what is on its way."""
+    load = facts.LOADERS[FlightsAsk]
+
+    def flights(look: facts.Look, asks: Sequence[FlightsAsk]) -> Thing:
+        time.sleep(10 * PAUSE)
+        return load(look, asks)
 
     def rows(self: facts.Look, *words: Thing, **more: Thing) -> Thing:
         time.sleep(PAUSE)
         return old(self, *words, **more)
 
+    facts.LOADERS[FlightsAsk] = flights
     old = _replace(facts.Look, "rows", rows)
 
 

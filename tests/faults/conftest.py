@@ -74,11 +74,3 @@ def seed(request: pytest.FixtureRequest) -> int:
     """The seed of all dice; printed, so that a run can be had again."""
     print(f"seed {SEED}")  # noqa: T201 - shown where a test fails
     return SEED
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What plays with real processes here takes minutes and both cores: it runs with `--slow`; the checker's own tests always."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent and item.path.name != "test_history.py":
-            item.add_marker(pytest.mark.slow)

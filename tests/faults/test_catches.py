@@ -77,13 +77,7 @@ async def first_fault(arena: Arena, race: Race, rounds: int = ROUNDS) -> str | N
     return next((f"at the end: {one}" for one in arena.stage.judged()), None)
 
 
-RARE = "settle_without_the_lock"
-"""Shows only where a settle falls between two look-ups of one judge: seldom enough to be looked for with `--slow` alone."""
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name == RARE else ()) for name in FOUND_BY_RACES]
-)
+@pytest.mark.parametrize("name", FOUND_BY_RACES)
 async def test_a_race_finds_the_fault(request: pytest.FixtureRequest, seed: int, name: str) -> None:
     race, armed, two_gateways = FOUND_BY_RACES[name]
     place: Place = request.getfixturevalue("postgres_place" if two_gateways else "sqlite_place")
