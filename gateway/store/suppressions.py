@@ -63,7 +63,8 @@ def _upsert(d: Dialect) -> sa.Executable:
     old, new = suppressions.c, insert.excluded
     as_long = sa.or_(new.expires_us.is_(None), old.expires_us <= new.expires_us)
     over = old.expires_us <= sa.bindparam("now", type_=sa.BigInteger())
-    as_weighty = sa.or_(old.reason_code.not_in(SAID_NO), new.reason_code.in_(SAID_NO))
+    said_no = [sa.literal_column(f"'{code}'") for code in SAID_NO]
+    as_weighty = sa.or_(old.reason_code.not_in(said_no), new.reason_code.in_(said_no))
     made: sa.Executable = insert.on_conflict_do_update(
         index_elements=[old.tenant, old.subject, old.campaign],
         set_={n: new[n] for n in names},
