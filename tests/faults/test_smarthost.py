@@ -25,6 +25,7 @@ TROUBLE = {
     "busy-dot": ('DOT <busy-dot@example.net> ONCE "421 4.3.2 Going down"', "relayed", 1),
     "early": ('BODY <early@example.net> ONCE "250 2.0.0 Taken"', "relayed", 1),
     "not-now": ('DOT <not-now@example.net> ONCE "451 4.3.0 Local error"', "relayed", 1),
+    "after": ('DOT <after@example.net> "250 2.0.0 Taken" DROP', "relayed", 1),
     "refused": ('DOT <refused@example.net> "554 5.7.1 Spam"', "bounced", 0),
     "tarpit": ('DOT <tarpit@example.net> DRIP 0.02 "250 2.0.0 Taken"', "relayed", 1),
     "dropped": ("DOT <dropped@example.net> DROP", "unknown", 1),
@@ -80,6 +81,21 @@ async def test_one_bad_recipient_among_good_ones_harms_only_itself(place: Place)
         assert told_again["requestId"] == sent["requestId"]
         assert told_again["counts"] == {"relayed": 3, "bounced": 1, "unknown": 1}
         assert blocked["reason"] == "suppressed"
+        assert stage.judged() == []
+
+
+@pytest.mark.parametrize("stage_name", ["BANNER", "EHLO", "MAIL", "RCPT", "DATA", "BODY", "DOT", "IDLE 0.05"])
+async def test_a_smarthost_that_goes_down_anywhere_gets_the_mail_when_it_is_back(
+    sqlite_place: Place, stage_name: str
+) -> None:
+    script = f'{stage_name} ONCE "421 4.3.2 Going down" DROP'
+    async with a_stage(sqlite_place.url, sqlite_place.key, script=script) as stage:
+        operator = await stage.player(await stage.gateway(), sqlite_place.key, "operator")
+        for name in ("one", "two"):
+            await stage.one(Order(operator, "send", mail(name), prefer="wait=20"))
+        await stage.drained()
+
+        assert fates(stage) == {"one": ("relayed", 1), "two": ("relayed", 1)}
         assert stage.judged() == []
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from gateway.store.postgres import lock_number
 from tests import servers
@@ -91,6 +92,12 @@ async def test_a_full_disk_means_later_and_loses_nothing(sqlite_place: Place, se
         assert stage.judged() == []
 
 
+@pytest.fixture
+def locked(request: pytest.FixtureRequest) -> float:
+    """For how many seconds the store is locked: longer than CLAIM_SECONDS is on the stage; half a minute with `--slow`."""
+    return 30.0 if request.config.getoption("--slow") else 6.0
+
+
 @contextlib.contextmanager
 def a_locked_store(place: Place) -> Iterator[None]:
     """Hold the lock that every gateway needs for what it writes."""
@@ -105,14 +112,14 @@ def a_locked_store(place: Place) -> Iterator[None]:
         file.execute("ROLLBACK")
 
 
-async def test_a_store_that_is_locked_means_later_and_loses_nothing(place: Place, seed: int) -> None:
+async def test_a_store_that_is_locked_means_later_and_loses_nothing(place: Place, seed: int, locked: float) -> None:
     async with a_stage(place.url, place.key) as stage:
         crowd = Crowd(stage, random.Random(seed))
         served = await gateways(stage, place)
         async with under_load(crowd, *served):
             await more(stage, 20)
             with a_locked_store(place):
-                await a_refusal(stage)
+                await asyncio.gather(a_refusal(stage), asyncio.sleep(locked))
             await more(stage, 20)
         await settled(stage, crowd, served)
 
