@@ -17,6 +17,15 @@ PATIENCE = 60
 """Seconds after which a process that does not do what it should is given up."""
 
 
+class EndedError(AssertionError):
+    """A process has ended before it was ready; `code` is its exit code, negative for a signal."""
+
+    def __init__(self, code: int, lines: list[dict[str, Any]]) -> None:
+        """Tell the code and the log."""
+        super().__init__(f"the process ended with {code}: {lines}")
+        self.code = code
+
+
 def environment(**settings: object) -> dict[str, str]:
     """The environment of a process under test: no setting of the caller's, only those given."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GATEWAY_")}
@@ -54,13 +63,14 @@ class Served:
     _news: "queue.Queue[dict[str, Any]]" = field(default_factory=queue.Queue)
 
     def wait_for(self, event: str) -> dict[str, Any]:
-        """The next log line of this event; fails when the process ends or time is up."""
+        """The next log line of this event; EndedError when the process ends, queue.Empty when time is up."""
         while True:
             line = self._news.get(timeout=PATIENCE)
             self.lines.append(line)
             if line.get("event") == event:
                 return line
-            assert line.get("event") != "END", f"the process ended: {self.lines}"
+            if line.get("event") == "END":
+                raise EndedError(self.process.wait(PATIENCE), self.lines)
 
     def read_log(self) -> None:
         """Turn stderr into lines, until it ends (run in a thread)."""
@@ -100,7 +110,7 @@ def start(
 ) -> Served:
     """Start a gateway on this store; with the http role its port is known when this returns.
 
-    `extra` are variables of its environment that are no settings.
+    `extra` are variables of its environment that are no settings. Raises EndedError where it ends before it is ready.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", module, "serve", "--roles", roles],
@@ -112,9 +122,13 @@ def start(
     served = Served(process)
     served._reader = threading.Thread(target=served.read_log, daemon=True)
     served._reader.start()
-    if "http" in roles:
-        served.port = served.wait_for("http.listening")["port"]
-    served.wait_for("started")
+    try:
+        if "http" in roles:
+            served.port = served.wait_for("http.listening")["port"]
+        served.wait_for("started")
+    except BaseException:
+        served.kill()
+        raise
     return served
 
 

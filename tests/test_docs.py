@@ -46,7 +46,7 @@ def test_every_promise_points_to_a_test_that_is_there() -> None:
 
     named = [re.findall(r"`(tests/\w+/test_\w+\.py)(?:::(\w+))?`", promise) for promise in promises]
 
-    assert len(named) > 5  # noqa: PLR2004
+    assert len(named) > 5
     assert all(named)
     assert [found for pairs in named for found in pairs if f"def {found[1]}" not in page(found[0])] == []
 

@@ -19,6 +19,7 @@ import logging
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -55,8 +56,8 @@ class _Step:
         match self.order["do"]:
             case "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
-            case "stop":
-                os.kill(os.getpid(), signal.SIGSTOP)
+            case "stop":  # by way of this very thread: sent to the process, it would find it some steps later
+                signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
             case "hold":
                 return self._hold(Path(self.order["gate"]))
             case "raise":
