@@ -1,0 +1,188 @@
+"""Runs one case from its file to its verdict."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.cases import acts, starts, upstream, words
+from tests.cases.book import Case
+from tests.cases.house import House, a_house
+from tests.cases.more import MORE
+from tests.cases.play import Play, beginning
+from tests.cases.tables import DIFFERS, LEFT_OUT, LEFT_OUT_KINDS, SKIPPED_STEPS, expected
+from tests.cases.upstream import Upstream, Variant
+from tests.cases.verdict import judged
+from tests.databases import Databases
+
+__all__ = ["Result", "left_out", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a case: its faults, and remarks for whoever reads the table."""
+
+    case: Case
+    faults: Sequence[str] = ()
+    notes: Sequence[str] = field(default=())
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was wrong."""
+        return not self.faults
+
+
+def left_out(case: Case) -> str | None:
+    """Why a case is not played; None where it is."""
+    return LEFT_OUT.get(case.id) or LEFT_OUT_KINDS.get(case.kind)
+
+
+async def run(case: Case, databases: Databases, *, seconds: float = 5.0) -> Result:
+    """Play a case on a fresh store and judge it; `seconds` is for a case that only goes on for a while."""
+    begun = time.monotonic()
+    faults: list[str] = []
+    notes: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        if case.kind == "smtp-upstream":
+            story = upstream.read(case.text)
+            for variant in story.variants:
+                script = story.script(variant)
+                house_of = a_house(
+                    databases, Path(folder), script, beginning(case), login=story.login, tls=story.tls, **_settings({})
+                )
+                async with house_of as house:
+                    play = Play(case, house)
+                    await _upstream(play, story, variant)
+                faults += [f"{variant.name}: {fault}" if variant.name else fault for fault in play.faults]
+                notes += play.notes
+        else:
+            setup = {name: value for name, value in case.setup.items() if name not in words.ACTS}
+            outside = _needs_processes(case)
+            script = starts.waits(case.steps) if case.kind == "scenario" else ""
+            house_of = a_house(
+                databases, Path(folder), script, beginning(case), outside=outside, **_settings(setup | _asked(case))
+            )
+            async with house_of as house:
+                play = Play(case, house)
+                await _played(play, seconds)
+            faults, notes = play.faults, play.notes
+    if case.id in DIFFERS:
+        notes.append(f"differs ({DIFFERS[case.id].heading}): {DIFFERS[case.id].words}")
+    return Result(case, faults, notes, time.monotonic() - begun)
+
+
+def _settings(setup: dict[str, Any]) -> dict[str, Any]:
+    return words.settings_of(setup)
+
+
+def _asked(case: Case) -> dict[str, Any]:
+    """Settings that a case asks for within its steps: what is by setting here and by request there."""
+    late = [step["json"][words.LATENESS] for step in case.steps if words.LATENESS in step.get("json", {})]
+    return {"max_lateness_seconds": late[0]} if late else {}
+
+
+def _needs_processes(case: Case) -> bool:
+    """Whether gateways have to be processes of their own: they are killed, several, or have an environment of their own."""
+    started = any(step.get("op") == "start" and {"workers", "env"} & step.keys() for step in case.steps)
+    return started or "processes" in case.setup or any(step.get("op") == "kill9" for step in case.steps)
+
+
+async def _played(play: Play, seconds: float) -> None:
+    """A case in JSON: start, set up, play, judge."""
+    case, house = play.case, play.house
+    configured = any("config" in step or "env" in step for step in case.steps)
+    if not configured:
+        several = int(case.setup.get("processes", 1))
+        await house.up(several, starts.armed(case.steps) if case.kind == "scenario" else None, "http,relay")
+        await play.set_up()
+    if case.kind == "scenario":
+        await acts.scenario(play)
+    else:
+        await _http(play, seconds)
+    if house.gateway is not None or house.served:
+        await play.settle()
+    if case.id in MORE:
+        await MORE[case.id](play)
+    await judged(play, expected(case.id, case.expected))
+
+
+async def _http(play: Play, seconds: float) -> None:
+    """All steps of a case of kind http."""
+    for number, step in enumerate(play.case.steps):
+        if "check" in step:
+            from tests.cases.checks import check
+
+            await check(play, number, step)
+        elif "mix" in step.get("step", {}):
+            from tests.cases.mix import mixed
+
+            await mixed(play, number, step, seconds)
+        elif skipped := SKIPPED_STEPS.keys() & step.get("step", {}).keys():
+            play.notes.append(f"step {number} is left out: it {SKIPPED_STEPS[skipped.pop()]}")
+        elif "parallel" in step:
+            await asyncio.gather(*(play.ask(number, step["step"], i) for i in range(step["parallel"])))
+        else:
+            await play.ask(number, step)
+        await play.settle()
+
+
+async def _upstream(play: Play, story: Upstream, variant: Variant) -> None:
+    """A case about a smarthost: start, send, let the clock run, ask again, judge."""
+    await play.house.up()
+    await play.set_up()
+    for number, step in enumerate(story.triggers):
+        if "wait_s" in step:
+            await play.house.sink.until(lambda: not play.house.sink.connected, acts.WAVE)
+            continue
+        begun = time.monotonic()
+        await play.ask(number, step)
+        await play.settle()
+        play.facts.setdefault("first", time.monotonic() - begun)
+    await _later(play.house, *story.clock())
+    for one in filter(None, (part.strip() for part in story.head.get("then", "").split(";"))):
+        await _then(play, story, one)
+    if variant.name:
+        from tests.cases.variants import as_told
+
+        await as_told(play, variant)
+    if play.case.id in MORE:
+        await MORE[play.case.id](play)
+    await judged(play, expected(play.case.id, play.case.expected))
+
+
+async def _later(house: House, whole: float, step: float) -> None:
+    """Let the clock run by steps; after each one all that is due is done."""
+    passed = 0.0
+    while passed < whole:
+        await house.advance(min(step, whole - passed))
+        passed += step
+        await house.quiet()
+
+
+async def _then(play: Play, story: Upstream, words_: str) -> None:
+    """What a case asks in the end."""
+    key = words_.rpartition(" ")[2]
+    if words_.startswith("GET status by key"):
+        said = await play.call(98, "GET", f"/v1/agent/requests?idempotencyKey={key}", "agent-a")
+        play.fault(said.status == 200, said.text)
+    elif words_.startswith("repeat the POST with key"):
+        step = next(one for one in story.triggers if one.get("json", {}).get("idempotencyKey") == key)
+        first = next(one for one in play.sends if one.key == key)
+        again = await play.ask(99, step)
+        await play.settle()
+        same = again.body.get("requestId") == first.body["requestId"] and again.body.get("replayed")
+        play.fault(same, f"the repeat is another send: {again.text[:200]}")
+    else:
+        raise ValueError(f"{words_!r} is not known to the driver")
+
+
+def on_its_own(case: Case, databases: Databases) -> Result:
+    """The same for callers without a loop."""
+    try:
+        return asyncio.run(run(case, databases))
+    except Exception as error:  # noqa: BLE001  (one line of the table; the tests show the rest)
+        return Result(case, [f"broke off: {type(error).__name__}: {str(error)[:300]}"])
