@@ -20,13 +20,15 @@ from gateway.core.verdict import CORE_REASONS, Mode, Reason
 class Row:
     """A policy in the table: its file in this folder and its class there.
 
-    An `always` one is enforced for all mail, `overridable` ones give way to an operator's word.
+    An `always` one is enforced for all mail, `overridable` ones give way to an operator's word; `mode` is how seriously it
+    is taken where no setting says it.
     """
 
     name: str
     policy: str
     always: bool = False
     overridable: bool = False
+    mode: Mode = Mode.ENFORCE
 
     @property
     def module(self) -> ModuleType:
@@ -44,8 +46,11 @@ TABLE = (
     Row("identity", "Identity", always=True),
     Row("lease", "Lease", overridable=True),
     Row("suppression", "Suppression", always=True),
+    Row("consent", "Consent", mode=Mode.OFF),
     Row("cooldown", "Cooldown", overridable=True),
     Row("outstanding", "Outstanding"),
+    Row("duplicate", "Duplicate"),
+    Row("loop", "Loop"),
     Row("quota", "Quota"),
     Row("content", "Content"),
 )
@@ -87,7 +92,7 @@ def _rule(row: Row, given: Mapping[str, object]) -> Rule:
         if name not in options:
             known = ", ".join(["mode", "applies_to", *options])
             raise ValueError(f"{section}.{name}: there is no such option, only {known}")
-    mode = _mode(f"{section}.mode", given.get("mode", Mode.ENFORCE))
+    mode = _mode(f"{section}.mode", given.get("mode", row.mode))
     applies_to = _applies_to(f"{section}.applies_to", given.get("applies_to", ()))
     if row.always and (mode is not Mode.ENFORCE or applies_to):
         raise ValueError(f"{section}: it is always enforced, for all mail")

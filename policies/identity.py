@@ -16,7 +16,7 @@ from gateway.core.verdict import REFUSE, Finding, Reason
 OWN = "use your own mailbox"
 NOT_ALLOWED = Reason("sender_not_allowed", REFUSE, "7.1", "this sender may not send this", OWN)
 NOT_ACTIVE = Reason("mailbox_not_active", REFUSE, "7.1", "the mailbox is not active", OWN)
-PAUSED = Reason("mailbox_paused", REFUSE, "7.1", "the mailbox is paused", OWN)
+PAUSED = Reason("mailbox_paused", REFUSE, "7.1", "the mailbox is paused", OWN, waits=True)
 REASONS = (NOT_ALLOWED, NOT_ACTIVE, PAUSED)
 
 NO_KEY = KeyAnswer(live=False)
@@ -38,7 +38,7 @@ class Identity:
 
     def judge(self, mail: Submission, facts: Answers) -> Iterator[Finding]:
         """Look at the agent, the mailbox and, at acceptance, at what was given to them."""
-        if mail.agent is not None and not facts[AgentAsk(mail.agent)]:
+        if mail.agent is not None and not facts[AgentAsk(mail.agent)].name:
             yield NOT_ALLOWED.about(text="the agent is not registered")
         mailbox = facts[MailboxAsk(mail.mailbox)]
         if mailbox.status != "active":

@@ -10,8 +10,11 @@ from typing import Any
 
 from gateway.core.address import Address, parse
 from gateway.core.facts import (
+    AgentAnswer,
     AgentAsk,
     Ask,
+    ConsentAnswer,
+    ConsentAsk,
     Facts,
     FlightsAsk,
     KeyAnswer,
@@ -22,7 +25,9 @@ from gateway.core.facts import (
     LeaseAsk,
     MailboxAnswer,
     MailboxAsk,
+    RecentAsk,
     SuppressionAsk,
+    ThreadAsk,
     UnknownsAsk,
     UsageAnswer,
     UsageAsk,
@@ -95,12 +100,15 @@ def the_usual(ask: Ask[Any], now: datetime = NOW) -> Any:  # noqa: ANN401
     return {
         KeyAsk: KeyAnswer(live=True),
         MailboxAsk: OWN_MAILBOX,
-        AgentAsk: "agent-a",
+        AgentAsk: AgentAnswer("agent-a"),
         LeaseAsk: LeaseAnswer(),
         FlightsAsk: (),
         LastContactAsk: LastContactAnswer(),
         SuppressionAsk: None,
+        ConsentAsk: ConsentAnswer("explicit_opt_in"),
         UnknownsAsk: (),
+        RecentAsk: (),
+        ThreadAsk: (),
         UsageAsk: UsageAnswer(0, now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)),
     }[type(ask)]
 

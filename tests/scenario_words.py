@@ -11,8 +11,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from gateway.core.facts import (
+    AgentAnswer,
     AgentAsk,
     Ask,
+    ConsentAnswer,
+    ConsentAsk,
     Facts,
     Flight,
     FlightsAsk,
@@ -22,14 +25,18 @@ from gateway.core.facts import (
     LeaseAnswer,
     LeaseAsk,
     MailboxAsk,
+    Recent,
+    RecentAsk,
     SuppressionAnswer,
     SuppressionAsk,
+    ThreadAsk,
     UnknownsAsk,
     UsageAnswer,
     UsageAsk,
 )
 from gateway.core.mail import Kind, Moment, Submission
 from gateway.core.mime import Traits
+from gateway.core.sketch import sketch
 from gateway.core.verdict import Finding
 from tests.builders import OWN, a_content, a_mail, an_address, answers
 
@@ -95,11 +102,15 @@ def mail_from(table: Mapping[str, Any], now: datetime) -> Submission:
     words = dict(table)
     form = words.pop("form", {})
     traits: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in form.items()}
+    text = words.pop("text", None)
     content = a_content(
         header_from=tuple(words.pop("from", [OWN])),
         size=words.pop("size", 2000),
         digest=words.pop("content", "digest-1"),
         traits=Traits(**traits),
+        sketch=b"" if text is None else sketch("", text, None),
+        in_reply_to=words.pop("answers", None),
+        auto_submitted=words.pop("auto_submitted", ""),
     )
     for name, kind in (("kind", Kind), ("moment", Moment)):
         if name in words:
@@ -180,9 +191,23 @@ def _(words: re.Match[str], now: datetime) -> Change:
     return lambda ask, old: replace(old, demands=words["what"]) if isinstance(ask, MailboxAsk) else old
 
 
+@phrase(r"the (?P<whose>tenant|mailbox|agent) allows (?P<whom>nobody|.+)")
+def _(words: re.Match[str], now: datetime) -> Change:
+    allowed = frozenset() if words["whom"] == "nobody" else frozenset(words["whom"].split(" and "))
+    field = "tenant_allowed" if words["whose"] == "tenant" else "allowed"
+    kind = AgentAsk if words["whose"] == "agent" else MailboxAsk
+    return lambda ask, old: replace(old, **{field: allowed}) if isinstance(ask, kind) else old
+
+
+@phrase(rf"the mailbox has a cooldown of {TIME}")
+def _(words: re.Match[str], now: datetime) -> Change:
+    seconds = int(span(words["time"]).total_seconds())
+    return lambda ask, old: replace(old, cooldown=seconds) if isinstance(ask, MailboxAsk) else old
+
+
 @phrase(r"(?P<agent>\S+) is not registered")
 def _(words: re.Match[str], now: datetime) -> Change:
-    return _to(AgentAsk(words["agent"]), answer="")
+    return _to(AgentAsk(words["agent"]), AgentAnswer())
 
 
 ANOTHER = r"(?:; another agent had token (?P<foreign>\d+))?"
@@ -227,10 +252,42 @@ def _(words: re.Match[str], now: datetime) -> Change:
     return change
 
 
+@phrase(rf"{WHO} has (?P<what>given|withdrawn) (?P<no>no |a )?consent(?: by (?P<basis>\w+))?")
+def _(words: re.Match[str], now: datetime) -> Change:
+    consent = ConsentAnswer(words["basis"] or "", words["what"] == "withdrawn")
+    return _to(ConsentAsk(_key(words)), consent)
+
+
 @phrase(rf"mail (?P<id>\S+) to {WHO} with content (?P<digest>\S+) is unknown")
 def _(words: re.Match[str], now: datetime) -> Change:
     contact, unknown = _key(words), (words["id"], words["digest"])
     return lambda ask, old: (*old, unknown) if ask == UnknownsAsk(contact) else old
+
+
+KIND = r"(?: as (?P<kind>\w+))?"
+SAID = r"(?: that answers (?P<answers>\S+))?(?: and said: (?P<text>.*))?"
+
+
+@phrase(rf"mail (?P<id>\S+) set out from (?P<mailbox>\S+) to {WHO}{KIND} {TIME} ago{SAID}")
+def _(words: re.Match[str], now: datetime) -> Change:
+    kept = b"" if words["text"] is None else sketch("", words["text"], None)
+    kind, at = Kind(words["kind"] or "outreach"), now - span(words["time"])
+    recent, key = Recent(words["id"], at, words["mailbox"], kind, kept, words["answers"] or ""), _key(words)
+
+    def change(ask: Ask[Any], old: Any) -> object:  # noqa: ANN401
+        return (*old, recent) if isinstance(ask, RecentAsk) and ask.key == key else old
+
+    return change
+
+
+@phrase(rf"mail (?P<id>\S+) of thread (?P<thread>\S+) set out {TIME} ago")
+def _(words: re.Match[str], now: datetime) -> Change:
+    pair = (words["id"], now - span(words["time"]))
+
+    def change(ask: Ask[Any], old: Any) -> object:  # noqa: ANN401
+        return (*old, pair) if isinstance(ask, ThreadAsk) and ask.thread == words["thread"] else old
+
+    return change
 
 
 WINDOW = rf"this (?P<window>hour|day|month), which ends in {TIME}"

@@ -80,7 +80,7 @@ class Facts:
     def advance(self, accepted: Accepted) -> None:
         """Change the answers as if `accepted` had been committed and they were loaded again (law 1)."""
         mail = accepted.mail
-        for subject in {*mail.keys, mail.actor, mail.mailbox, mail.tenant}:
+        for subject in {*mail.keys, mail.actor, mail.mailbox, mail.tenant, mail.thread or ""}:
             for ask in self._by_subject.get(subject, ()):
                 self.answers[ask] = ask.after(self.answers[ask], accepted)
 

@@ -172,10 +172,12 @@ class Retry:
     def backoff(self, attempt: int, roll: float) -> float:
         """Seconds to wait after attempt number `attempt` (from 1): doubling, with jitter `roll` in [0, 1).
 
-        The result lies between half of the step and the whole step, and never above `longest`.
+        The result lies between the step and one and a half of it, never below `first` (greylisting counts on it) and never
+        above `longest`; the last step is two thirds of `longest`, so that it has room for the jitter.
         """
-        step = min(self.longest, self.first * 2.0 ** min(attempt - 1, 30))
-        return step * (0.5 + 0.5 * roll)
+        longest = max(self.first, self.longest * 2 / 3)
+        step = min(longest, self.first * 2.0 ** min(attempt - 1, 30))
+        return step + (min(self.longest, step * 1.5) - step) * roll
 
     def used_up(self, attempt: int, age: float) -> bool:
         """Whether a delivery is given up after attempt number `attempt` at `age` seconds since acceptance."""

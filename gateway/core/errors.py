@@ -1,5 +1,7 @@
 """What can go wrong inside, as classes; what strangers see of it is decided at the doors."""
 
+from collections.abc import Sequence
+
 
 class GatewayError(Exception):
     """Something failed that the caller can be told about in one dull sentence."""
@@ -29,6 +31,17 @@ class ConflictError(GatewayError):
         super().__init__(message)
         self.slug = slug
         self.extra = extra
+
+
+class HumanDecisionError(GatewayError):
+    """Only a person may do this: it loosens the controls named by `loosens` (their names on the wire)."""
+
+    def __init__(self, kind: str, about: str, loosens: Sequence[str]) -> None:
+        """Keep the kind (`mailbox-resume`, `tenant-settings`, ...), the id of what it is about, what it would loosen."""
+        super().__init__("this loosens a control; an operator may do it")
+        self.kind = kind
+        self.about = about
+        self.loosens = tuple(loosens)
 
 
 class UnaskedFactError(GatewayError):

@@ -11,13 +11,42 @@ from datetime import datetime
 from gateway.core.asks import Accepted, Answers, Ask, Facts, View
 from gateway.core.errors import UnaskedFactError
 from gateway.core.mail import Kind, Submission
+from gateway.core.recent import Recent, RecentAsk, ThreadAsk
+from gateway.core.senders import AgentAnswer, AgentAsk, MailboxAnswer, MailboxAsk
 
 __all__ = [
-    "Accepted", "AgentAsk", "Answers", "Ask", "Facts", "Flight", "FlightsAsk", "KeyAnswer", "KeyAsk",
-    "LastContactAnswer", "LastContactAsk", "LeaseAnswer", "LeaseAsk", "MailboxAnswer", "MailboxAsk",
-    "SuppressionAnswer", "SuppressionAsk", "UnknownsAsk", "UsageAnswer", "UsageAsk", "View",
+    "CONSENT_BASES",
+    "Accepted",
+    "AgentAnswer",
+    "AgentAsk",
+    "Answers",
+    "Ask",
+    "ConsentAnswer",
+    "ConsentAsk",
+    "Facts",
+    "Flight",
+    "FlightsAsk",
+    "KeyAnswer",
+    "KeyAsk",
+    "LastContactAnswer",
+    "LastContactAsk",
+    "LeaseAnswer",
+    "LeaseAsk",
+    "MailboxAnswer",
+    "MailboxAsk",
+    "Recent",
+    "RecentAsk",
+    "SuppressionAnswer",
+    "SuppressionAsk",
+    "ThreadAsk",
+    "UnknownsAsk",
+    "UsageAnswer",
+    "UsageAsk",
+    "View",
     "name_of",
 ]  # fmt: skip
+
+CONSENT_BASES = ("explicit_opt_in", "legitimate_interest", "contractual", "legal_obligation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,41 +71,6 @@ class KeyAsk(Ask[KeyAnswer]):
     def subject(self) -> str:
         """The key's id."""
         return self.key_id
-
-
-@dataclass(frozen=True, slots=True)
-class MailboxAnswer:
-    """The sending mailbox: `address_key` is its own person key; options as an operator set them."""
-
-    status: str  # active | paused | missing
-    address_key: str = ""
-    demands: str = ""  # "" | lease | token | both: what a send must carry
-    may_reply: bool = False
-    transactional: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class MailboxAsk(Ask[MailboxAnswer]):
-    """In which state is the mailbox, and what does it demand?"""
-
-    mailbox: str
-
-    @property
-    def subject(self) -> str:
-        """The mailbox's id."""
-        return self.mailbox
-
-
-@dataclass(frozen=True, slots=True)
-class AgentAsk(Ask[str]):
-    """What is this agent's name? It is empty where no such agent is registered."""
-
-    agent: str
-
-    @property
-    def subject(self) -> str:
-        """The agent's id."""
-        return self.agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +188,26 @@ class SuppressionAsk(Ask[SuppressionAnswer | None]):
 
 
 @dataclass(frozen=True, slots=True)
+class ConsentAnswer:
+    """The newest consent record that counts: `basis` is "" where there is none; `withdrawn` ends it whatever its basis."""
+
+    basis: str = ""
+    withdrawn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentAsk(Ask[ConsentAnswer]):
+    """Has this contact agreed to be written to, and on which basis?"""
+
+    contact: str
+
+    @property
+    def subject(self) -> str:
+        """The contact's key."""
+        return self.contact
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownsAsk(Ask[tuple[tuple[str, str], ...]]):
     """Which requests to this contact are unknown? Pairs of request id and content digest, oldest first."""
 
@@ -236,6 +250,6 @@ class UsageAsk(Ask[UsageAnswer]):
 def name_of(facts: Facts, mail: Submission) -> str:
     """The name of the agent that sends `mail`, or "", as far as a policy has asked for it."""
     try:
-        return facts[AgentAsk(mail.agent)] if mail.agent else ""
+        return facts[AgentAsk(mail.agent)].name if mail.agent else ""
     except UnaskedFactError:
         return ""

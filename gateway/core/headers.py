@@ -59,6 +59,11 @@ def protected(name: str) -> bool:
     return name in PROTECTED or name.startswith(PROTECTED_PREFIXES)
 
 
+def counted(name: str) -> bool:
+    """Whether the fingerprint counts this header: the caller's own do, but for what says only how the mail came about."""
+    return not protected(name) and name.lower() != "auto-submitted"
+
+
 def has_controls(value: str) -> bool:
     """Whether a value holds a control character, a line or paragraph separator or a lone surrogate, raw or decoded."""
     if _CONTROLS.search(value):

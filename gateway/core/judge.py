@@ -6,7 +6,7 @@ later, never yes. Order is for the eye (law 3).
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 from gateway.core.facts import Accepted, Answers, Ask, Facts, View, name_of
@@ -53,6 +53,16 @@ class Rule:
         if self.overridable and mail.override:
             return False
         return not self.applies_to or not self.applies_to.isdisjoint({mail.kind.value, mail.mailbox})
+
+
+def for_tenant(rules: Sequence[Rule], required: frozenset[str]) -> Sequence[Rule]:
+    """The rules for a tenant that wants those named `required` enforced for all its mail, whatever is usual here."""
+    if not required:
+        return rules
+    return tuple(
+        replace(rule, mode=Mode.ENFORCE, applies_to=frozenset[str]()) if rule.name in required else rule
+        for rule in rules
+    )
 
 
 @dataclass(frozen=True, slots=True)

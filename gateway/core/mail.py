@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from gateway.core.address import Address
+from gateway.core.dsn import NONE, Dsn
 from gateway.core.mime import Traits
 
 
@@ -42,11 +43,15 @@ class Moment(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """One person of the envelope; `role` is to, cc or bcc; an `internal` one is the tenant's own (no lease, no cooldown)."""
+    """One person of the envelope; `role` is to, cc or bcc; an `internal` one is the tenant's own (no lease, no cooldown).
+
+    `dsn` is what the author wants to be told about the delivery.
+    """
 
     address: Address
     role: str = "to"
     internal: bool = False
+    dsn: Dsn = NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,8 @@ class Content:
     """What was asked to be said, as facts computed before any lock; `size` in bytes of the message on the wire.
 
     `digest` covers what was asked, not the bytes made (SEMANTICS 5). `header_from` are the person keys of all addresses of
-    From and Sender; what is no address stands there as it was written.
+    From and Sender; what is no address stands there as it was written. `sketch` is how it reads (core/sketch), b"" where
+    that is not known; `auto_submitted` the keyword of the author's own Auto-Submitted header, in lower case (RFC 3834 5).
     """
 
     digest: str
@@ -72,6 +78,8 @@ class Content:
     subject: str = ""
     in_reply_to: str | None = None
     traits: Traits = field(default_factory=Traits)
+    sketch: bytes = b""
+    auto_submitted: str = ""
 
 
 @dataclass(frozen=True)  # no slots: every policy asks for keys and contacts, which are made once
@@ -79,8 +87,9 @@ class Submission:
     """One logical send as a door hands it in, or as it waits to be released.
 
     `agent` is the agent's id or `None` (sends as nobody), `key_id` the API key's id. `tokens` maps contact keys to fencing
-    tokens. `not_before` is the caller's schedule (UTC). At a release `since` is when its flight began (UTC) or `None` where
-    it has not begun, and `id` lets facts leave the mail itself out.
+    tokens. `not_before` is the caller's schedule (UTC), `template` the stored one that it was made from (id:version). At a
+    release `since` is when its flight began (UTC) or `None` where it has not begun, and `id` lets facts leave the mail
+    itself out.
     """
 
     id: str
@@ -100,6 +109,7 @@ class Submission:
     derived_key: bool = False
     door: str = "http"
     override: str | None = None
+    template: str | None = None
     moment: Moment = Moment.ACCEPTANCE
     since: datetime | None = None
 
@@ -107,6 +117,11 @@ class Submission:
     def actor(self) -> str:
         """Who acts: the agent, or the key where no agent is bound; flights of one actor do not close his contact to him."""
         return self.agent or f"key:{self.key_id}"
+
+    @property
+    def answers(self) -> str:
+        """What it answers: a message by its id, else a thread; "" where it says nothing of either."""
+        return self.content.in_reply_to or self.thread or ""
 
     @cached_property
     def keys(self) -> tuple[str, ...]:

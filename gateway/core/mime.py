@@ -19,6 +19,7 @@ from gateway.core.headers import (
     PROTECTED,
     MimeError,
     check_header,
+    counted,
     fold,
     has_controls,
     phrase,
@@ -27,10 +28,10 @@ from gateway.core.headers import (
 )
 from gateway.core.parts import Attachment, Entity, file_part, multipart, shown_ids, text_part
 from gateway.core.rawmime import prepare, stuff, to_seven_bit
-from gateway.core.readmime import Parsed, Traits, read
+from gateway.core.readmime import Parsed, Traits, auto_submitted, read
 
 __all__ = [
-    "PROTECTED", "Attachment", "Draft", "MimeError", "Parsed", "Traits", "check_header", "compose", "digest",
+    "PROTECTED", "Attachment", "Draft", "MimeError", "Parsed", "Traits", "auto_submitted", "check_header", "compose", "digest",
     "fingerprint", "prepare", "protected", "read", "stuff", "to_seven_bit",
 ]  # fmt: skip
 
@@ -45,7 +46,8 @@ class Draft:
     """What a caller asks to be sent. There is no Bcc in it: blind recipients are in the envelope alone.
 
     `headers` are the caller's own, by name and value; `message_id`, `in_reply_to` and `references` may have their angle
-    brackets or not; `date` is aware.
+    brackets or not; `date` is aware. `auto_submitted` is the keyword of the Auto-Submitted header that the mail gets where
+    its author has not set one (RFC 3834 5); "": none.
     """
 
     from_: Address
@@ -59,13 +61,14 @@ class Draft:
     in_reply_to: str | None = None
     references: tuple[str, ...] = ()
     attachments: tuple[Attachment, ...] = ()
+    auto_submitted: str = ""
     message_id: str
     date: datetime
 
     @property
     def own_headers(self) -> tuple[tuple[str, str], ...]:
         """The headers that the fingerprint counts, the same that `read` finds in the composed bytes."""
-        own = [(name.lower(), value) for name, value in self.headers]
+        own = [(name.lower(), value) for name, value in self.headers if counted(name)]
         if self.reply_to:
             own.append(("reply-to", ", ".join(address.spec for address in self.reply_to)))
         return tuple(own)
@@ -103,6 +106,8 @@ def _head(draft: Draft) -> list[str]:
         fields.append(fold("In-Reply-To", [_id("inReplyTo", draft.in_reply_to)]))
     if draft.references:
         fields.append(fold("References", [_id("references", reference) for reference in draft.references]))
+    if draft.auto_submitted and not any(name.lower() == "auto-submitted" for name, _ in draft.headers):
+        fields.append(f"Auto-Submitted: {draft.auto_submitted}\r\n")
     for name, value in draft.headers:
         check_header(name, value)
         if protected(name):

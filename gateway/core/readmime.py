@@ -5,10 +5,10 @@ and judges nothing.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gateway.core.headers import decode, has_controls, protected, to_text, value_of
+from gateway.core.headers import counted, decode, has_controls, to_text, value_of
 from gateway.core.mimetree import Part, body_of, parameters, tree
 from gateway.core.parts import Attachment, crlf, has_bare_line_ends, lf
 
@@ -85,7 +85,7 @@ def read(raw: bytes) -> Parsed:
         return tuple(item for value in values for item in mailboxes(value, groups=groups))
 
     reply_to = people("reply-to")
-    own = [(name.lower(), value) for name, value in decoded if not protected(name)]
+    own = [(name.lower(), value) for name, value in decoded if counted(name)]
     if reply_to:
         own.append(("reply-to", ", ".join(map(_bare, reply_to))))
     return Parsed(
@@ -107,6 +107,14 @@ def read(raw: bytes) -> Parsed:
         bcc=people("bcc"),
         traits=_traits(raw, encoded),
     )
+
+
+def auto_submitted(headers: Iterable[tuple[str, str]]) -> str:
+    """The keyword of the first Auto-Submitted header, in lower case, without comments and parameters (RFC 3834 5)."""
+    for name, value in headers:
+        if name.lower() == "auto-submitted":
+            return re.sub(r"\([^()]*\)", "", value).partition(";")[0].strip().lower()
+    return ""
 
 
 def _traits(raw: bytes, encoded: list[tuple[str, str]]) -> Traits:

@@ -32,6 +32,11 @@ class DeliveryRecord:
     assumed: bool = False
     forbidden: str = ""
 
+    @property
+    def tried(self) -> bool:
+        """Whether an attempt has come to its end: one that a 421 at connect ended does not count, but has been."""
+        return self.attempts > 0 or self.code > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -67,6 +72,7 @@ class Record:
     repeats: int = 0
     digest: str = ""
     derived_key: bool = False
+    template: str | None = None
 
     @property
     def refused(self) -> bool:

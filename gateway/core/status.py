@@ -42,7 +42,7 @@ def word(delivery: DeliveryRecord) -> str:
     """The public word for a delivery's state."""
     match delivery.state:
         case State.QUEUED:
-            return "deferred" if delivery.attempts else "queued"
+            return "deferred" if delivery.tried else "queued"
         case State.CLAIMED | State.PERMITTED:
             return "relaying"
         case State.HELD:
@@ -118,6 +118,8 @@ def _add(body: Document, extra: Document) -> None:
 def _decided(record: Record, name: str, finding: Document) -> Document:
     """Reason, words, next action and retry time of the last decision; mail that waits is not the author's to retry."""
     following = finding["next"] if name in STOPPED else WAIT
+    if name == "pending_approval" and finding["verdict"] != "hold":  # held for a pause: it is not the author's to mend
+        following = FIXED_NEXT[name]
     body: Document = {"reason": finding["reason"], "detail": finding["detail"], "nextAction": following}
     at = record.decision["retry_at"]
     if at:
@@ -192,7 +194,7 @@ def recipient(delivery: DeliveryRecord) -> Document:
         body["reply"] = {"code": delivery.code, "enhanced": delivery.enhanced, "text": delivery.text}
     elif delivery.text:
         body["detail"] = delivery.text
-    if delivery.state is State.QUEUED and delivery.attempts and delivery.due_at:
+    if delivery.state is State.QUEUED and delivery.tried and delivery.due_at:
         body["nextAttemptAt"] = instant(delivery.due_at)
     if delivery.assumed:
         body["assumed"] = True

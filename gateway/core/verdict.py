@@ -40,6 +40,8 @@ class Reason:
 
     `detail` is the enhanced status code without its class ("7.1"), `reply` the last two digits of the SMTP reply ("50"),
     `strict` the HTTP status of a strict refusal, `text` dull words for strangers, `next` what the author should do.
+    `alarm` is the event that tells an operator, once for all refusals of one subject within the finding's `windowSeconds`.
+    Where a refusal `waits`, mail that was accepted before is held until its cause has passed, and is not ended by it.
     """
 
     slug: str
@@ -49,6 +51,8 @@ class Reason:
     next: str
     reply: str = "50"
     strict: int = 403
+    alarm: str = ""
+    waits: bool = False
 
     @property
     def enhanced(self) -> str:
@@ -140,6 +144,12 @@ class Decision:
     def allow(self) -> bool:
         """Whether the mail was taken, to leave now, later or after a person's word."""
         return self.verdict <= HOLD
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing refuses it but what will pass (a paused mailbox)."""
+        refusing = [f.reason for f in self.findings if f.verdict is REFUSE]
+        return bool(refusing) and all(reason.waits for reason in refusing)
 
     @property
     def reason(self) -> Reason | None:

@@ -121,17 +121,27 @@ ROLLS = st.floats(0, 1, exclude_max=True)
 
 
 @given(st.integers(1, 10_000), ROLLS)
-def test_a_wait_lies_between_half_its_step_and_the_longest(attempt: int, roll: float) -> None:
+def test_a_wait_lies_between_its_step_and_half_as_much_again(attempt: int, roll: float) -> None:
     retry = Retry()
-    step = min(retry.longest, retry.first * 2.0 ** (attempt - 1)) if attempt < 30 else retry.longest
+    step = min(retry.longest * 2 / 3, retry.first * 2.0 ** min(attempt - 1, 30))
 
-    assert step / 2 <= retry.backoff(attempt, roll) <= step
+    assert step <= retry.backoff(attempt, roll) <= min(step * 1.5, retry.longest)
+
+
+@given(st.integers(1, 10_000), st.floats(0.1, 86_400), st.floats(1, 100), ROLLS)
+def test_no_wait_is_shorter_than_the_first_or_longer_than_the_longest(
+    attempt: int, first: float, times: float, roll: float
+) -> None:
+    retry = Retry(first=first, longest=first * times)
+
+    assert first <= retry.backoff(attempt, roll) <= retry.longest * (1 + 1e-12)
 
 
 def test_steps_double_until_the_longest() -> None:
-    retry = Retry(first=30, longest=200)
+    retry = Retry(first=30, longest=210)
 
-    assert [retry.backoff(attempt, 0) * 2 for attempt in (1, 2, 3, 4, 5)] == [30, 60, 120, 200, 200]
+    assert [retry.backoff(attempt, 0) for attempt in (1, 2, 3, 4, 5)] == [30, 60, 120, 140, 140]
+    assert [retry.backoff(attempt, 1) for attempt in (1, 2, 3, 4, 5)] == [45, 90, 180, 210, 210]
 
 
 @given(st.integers(1, 100), ROLLS, ROLLS)

@@ -12,8 +12,10 @@ from gateway.core import facts as facts_module
 from gateway.core.errors import UnaskedFactError
 from gateway.core.facts import (
     Accepted,
+    AgentAnswer,
     AgentAsk,
     Ask,
+    ConsentAsk,
     Facts,
     Flight,
     FlightsAsk,
@@ -22,7 +24,10 @@ from gateway.core.facts import (
     LeaseAnswer,
     LeaseAsk,
     MailboxAsk,
+    Recent,
+    RecentAsk,
     SuppressionAsk,
+    ThreadAsk,
     UnknownsAsk,
     UsageAnswer,
     UsageAsk,
@@ -30,7 +35,7 @@ from gateway.core.facts import (
     name_of,
 )
 from gateway.core.mail import Kind, Moment, Submission
-from tests.builders import NOW, PAT, a_mail, ago, answers, hence, the_usual
+from tests.builders import NOW, PAT, a_content, a_mail, ago, answers, hence, the_usual
 
 OTHER = "other@example.com"
 FLIGHTS = FlightsAsk(PAT)
@@ -54,7 +59,10 @@ ASKS: list[tuple[Ask[Any], str]] = [
     (FlightsAsk(PAT), PAT),
     (LastContactAsk(PAT), PAT),
     (SuppressionAsk(PAT, "spring"), PAT),
+    (ConsentAsk(PAT), PAT),
     (UnknownsAsk(PAT), PAT),
+    (RecentAsk(PAT, 60), PAT),
+    (ThreadAsk("thread-1", 60), "thread-1"),
     (UsageAsk("tenant", "tenant-1", "day"), "tenant-1"),
 ]
 
@@ -81,11 +89,69 @@ def test_an_ask_without_a_subject_cannot_be_made_use_of() -> None:
         _ = Ask().subject
 
 
-@pytest.mark.parametrize("ask", [ask for ask, _ in ASKS if not isinstance(ask, FlightsAsk | UsageAsk)])
-def test_accepted_mail_changes_only_flights_and_usage(ask: Ask[Any]) -> None:
+COUNTING = FlightsAsk | UsageAsk | RecentAsk | ThreadAsk
+
+
+@pytest.mark.parametrize("ask", [ask for ask, _ in ASKS if not isinstance(ask, COUNTING)])
+def test_accepted_mail_changes_only_flights_usage_and_what_has_set_out(ask: Ask[Any]) -> None:
     answer = the_usual(ask)
 
     assert ask.after(answer, accepted(a_mail())) is answer
+
+
+# --- what has set out -------------------------------------------------------------------------------------------------
+
+RECENT, THREAD = RecentAsk(PAT, 60), ThreadAsk("thread-1", 60)
+
+
+def test_accepted_mail_has_set_out_at_once() -> None:
+    mail = a_mail(thread="thread-1", content=a_content(sketch=b"like this"))
+
+    (recent,) = RECENT.after((), accepted(mail))
+
+    assert recent == Recent("r-own", NOW, "mailbox-1", Kind.OUTREACH, b"like this", "thread-1")
+    assert THREAD.after((), accepted(mail)) == (("r-own", NOW),)
+
+
+def test_what_a_mail_answers_is_a_message_rather_than_a_thread() -> None:
+    mail = a_mail(thread="thread-1", content=a_content(in_reply_to="m-0@example.com"))
+
+    assert RECENT.after((), accepted(mail))[0].answers == "m-0@example.com"
+
+
+def test_mail_to_somebody_else_or_of_another_thread_has_not_set_out_here() -> None:
+    elsewhere = accepted(a_mail(to=[OTHER], thread="thread-2"))
+
+    assert RECENT.after((), elsewhere) == ()
+    assert THREAD.after((), elsewhere) == ()
+
+
+def test_waiting_mail_has_not_set_out() -> None:
+    waiting = accepted(a_mail(thread="thread-1"), due=False)
+
+    assert RECENT.after((), waiting) == ()
+    assert THREAD.after((), waiting) == ()
+
+
+def test_a_mail_sets_out_once_and_behind_those_before_it() -> None:
+    older = Recent("r-0", ago(seconds=5), "mailbox-1", Kind.REPLY, b"", "")
+    mail = accepted(a_mail(thread="thread-1"))
+
+    recents, thread = RECENT.after((older,), mail), THREAD.after((("r-0", ago(seconds=5)),), mail)
+
+    assert [recent.request for recent in recents] == ["r-0", "r-own"]
+    assert RECENT.after(recents, mail) is recents
+    assert [request for request, _ in thread] == ["r-0", "r-own"]
+    assert THREAD.after(thread, mail) is thread
+
+
+def test_a_mail_of_a_thread_advances_what_is_known_of_the_thread() -> None:
+    facts = Facts(NOW, {THREAD: (), RECENT: ()})
+
+    facts.advance(accepted(a_mail(to=[OTHER], thread="thread-1")))
+
+    assert facts[THREAD] == (("r-own", NOW),)
+    assert facts[RECENT] == ()
 
 
 # --- flights ----------------------------------------------------------------------------------------------------------
@@ -200,9 +266,9 @@ def test_each_recipient_of_an_accepted_mail_is_a_unit_whether_it_waits_or_not(
 
 
 def test_facts_answer_what_was_asked_and_nothing_else() -> None:
-    facts = Facts(NOW, {AgentAsk("agent-a"): "outreach"})
+    facts = Facts(NOW, {AgentAsk("agent-a"): AgentAnswer("outreach")})
 
-    assert facts[AgentAsk("agent-a")] == "outreach"
+    assert facts[AgentAsk("agent-a")].name == "outreach"
     assert list(facts) == [AgentAsk("agent-a")]
     with pytest.raises(UnaskedFactError, match="AgentAsk"):
         _ = facts[AgentAsk("agent-b")]
@@ -210,10 +276,10 @@ def test_facts_answer_what_was_asked_and_nothing_else() -> None:
 
 def test_a_view_shows_only_what_its_policy_asked() -> None:
     mine, others = AgentAsk("agent-a"), AgentAsk("agent-b")
-    view = View(Facts(NOW, {mine: "one", others: "two"}), frozenset([mine]))
+    view = View(Facts(NOW, {mine: AgentAnswer("one"), others: AgentAnswer("two")}), frozenset([mine]))
 
     assert view.now == NOW
-    assert view[mine] == "one"
+    assert view[mine].name == "one"
     with pytest.raises(UnaskedFactError, match="AgentAsk"):
         _ = view[others]
 
@@ -266,9 +332,9 @@ def test_advancing_changes_every_answer_that_its_ask_would_change(
 @pytest.mark.parametrize(
     ("mail", "given_answers", "name"),
     [
-        (a_mail(), {AgentAsk("agent-a"): "outreach"}, "outreach"),
-        (a_mail(), {AgentAsk("agent-b"): "support"}, ""),
-        (a_mail(agent=None), {AgentAsk("agent-b"): "support"}, ""),
+        (a_mail(), {AgentAsk("agent-a"): AgentAnswer("outreach")}, "outreach"),
+        (a_mail(), {AgentAsk("agent-b"): AgentAnswer("support")}, ""),
+        (a_mail(agent=None), {AgentAsk("agent-b"): AgentAnswer("support")}, ""),
     ],
     ids=["asked for", "not asked for", "no agent"],
 )

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from gateway.core.facts import (
     Accepted,
+    AgentAnswer,
     AgentAsk,
     Answers,
     Ask,
+    ConsentAnswer,
     Facts,
     Flight,
     FlightsAsk,
@@ -27,7 +29,7 @@ from gateway.core.facts import (
     UsageAsk,
     name_of,
 )
-from gateway.core.judge import ALWAYS, AT_ACCEPTANCE, Brief, Rule, brief, due, judge, judge_all
+from gateway.core.judge import ALWAYS, AT_ACCEPTANCE, Brief, Rule, brief, due, for_tenant, judge, judge_all
 from gateway.core.mail import Kind, Moment, Submission
 from gateway.core.verdict import DEFER, HOLD, POLICY_ERROR, REFUSE, Decision, Finding, Mode, Reason
 from policies import rules
@@ -37,6 +39,7 @@ REFUSED = Reason("refused", REFUSE, "7.1", "no", "stop")
 DEFERRED = Reason("deferred", DEFER, "7.1", "not now", "wait")
 HELD = Reason("held", HOLD, "0.0", "a person decides", "wait")
 AGENT = AgentAsk("agent-a")
+ALLOWED = st.sampled_from([None, None, frozenset(["*"]), frozenset(["example.com"])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Says:
         return [AGENT]
 
     def judge(self, mail: Submission, facts: Answers) -> Iterable[Finding]:
-        assert facts[AGENT]
+        assert facts[AGENT].name
         return [reason.about() for reason in self.reasons]
 
 
@@ -179,7 +182,7 @@ def fails_halfway(mail: Submission, facts: Answers) -> Iterable[Finding]:
 
 
 def reads_what_it_did_not_ask(mail: Submission, facts: Answers) -> Iterable[Finding]:
-    if facts[AgentAsk("agent-b")]:
+    if facts[AgentAsk("agent-b")].name:
         yield HELD.about()
 
 
@@ -308,13 +311,19 @@ def any_answer(ask: Ask[Any]) -> st.SearchStrategy[Any]:
             st.sampled_from(["", "", "lease", "token"]),
             st.booleans(),
             st.booleans(),
+            st.sampled_from([None, None, 0, 60]),
+            ALLOWED,
+            ALLOWED,
         ),
-        "AgentAsk": st.sampled_from(["outreach", "outreach", ""]),
+        "AgentAsk": st.builds(AgentAnswer, st.sampled_from(["outreach", "outreach", ""]), ALLOWED),
         "LeaseAsk": st.just(LeaseAnswer()) | st.just(LeaseAnswer(token=3, owner="agent-a")) | lease,
         "FlightsAsk": st.just(()) | st.lists(flight, max_size=2, unique_by=lambda f: f.request).map(_oldest_first),
         "LastContactAsk": st.just(LastContactAnswer()) | st.builds(LastContactAnswer, past, requests),
         "SuppressionAsk": st.sampled_from([None, None, None, SuppressionAnswer("tenant", "complaint")]),
+        "ConsentAsk": st.sampled_from([ConsentAnswer("contractual"), ConsentAnswer(), ConsentAnswer(withdrawn=True)]),
         "UnknownsAsk": st.sampled_from([(), (), (("r-1", "d-1"),)]),
+        "RecentAsk": st.just(()),
+        "ThreadAsk": st.just(()),
         "UsageAsk": st.builds(UsageAnswer, st.integers(0, 4), st.just(hence(minutes=20))),
     }
     return choices[type(ask).__name__]
@@ -447,3 +456,10 @@ def test_refused_and_waiting_mail_closes_nothing_to_the_next() -> None:
     decisions = judge_all(cases, table, answers(asked={ask for case in cases for ask in case.questions}))
 
     assert [d.allow for d in decisions] == [False, True, True]
+
+
+def test_a_tenant_has_what_it_requires_enforced_for_all_its_mail_and_nothing_else_changed() -> None:
+    table = [Rule("one", Says(), Mode.OFF, frozenset(["reply"])), Rule("two", Says(), Mode.OBSERVE)]
+
+    assert for_tenant(table, frozenset()) is table
+    assert list(for_tenant(table, frozenset(["one"]))) == [Rule("one", Says()), table[1]]

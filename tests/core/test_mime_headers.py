@@ -1,12 +1,13 @@
 """Header fields: subjects, names, ids and dates are read back as they were given, in lines of a fair length."""
 
+import email
 import re
 from datetime import datetime
 
 import pytest
 
 from gateway.core.address import parse
-from gateway.core.mime import compose
+from gateway.core.mime import auto_submitted, compose, read
 from tests.core.mails import PAT, WRITTEN, draft, longest, named, names_and_defects, stranger, value
 
 FRENCH = "Événement à venir : préparation de l'assemblée générale extraordinaire des sociétaires, à l'Hôtel de Ville"
@@ -132,3 +133,40 @@ def test_own_headers_are_kept_and_long_words_of_theirs_are_not_broken() -> None:
     assert [(name, value(raw, name)) for name, _ in headers] == list(headers)
     assert f"\r\nList-Unsubscribe: {link}\r\n".encode() in raw
     assert names_and_defects(raw)[0] == [*WRITTEN[:5], *(name for name, _ in headers), *WRITTEN[5:]]
+
+
+def test_a_draft_may_say_how_it_came_about() -> None:
+    raw = compose(draft(text="a", auto_submitted="auto-generated"))
+
+    assert value(raw, "Auto-Submitted") == "auto-generated"
+    assert names_and_defects(raw) == ([*WRITTEN[:5], "Auto-Submitted", *WRITTEN[5:]], [])
+
+
+@pytest.mark.parametrize("name", ["Auto-Submitted", "AUTO-SUBMITTED"])
+def test_its_author_has_the_last_word_on_how_a_mail_came_about(name: str) -> None:
+    raw = compose(draft(text="a", auto_submitted="auto-generated", headers=((name, "no"),)))
+
+    assert email.message_from_bytes(raw).get_all("Auto-Submitted") == ["no"]
+
+
+def test_how_a_mail_came_about_is_no_part_of_what_was_asked() -> None:
+    plain, said = draft(text="a"), draft(text="a", headers=(("Auto-Submitted", "no"), ("X-Own", "b")))
+
+    assert plain.own_headers == ()
+    assert said.own_headers == (("x-own", "b"),)
+    assert read(compose(draft(text="a", auto_submitted="auto-replied"))).own_headers == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "keyword"),
+    [
+        ("auto-replied", "auto-replied"),
+        ('Auto-Replied (vacation); owner-email="pat@example.com"', "auto-replied"),
+        (" no ", "no"),
+        ("(((", "((("),
+        ("", ""),
+    ],
+)
+def test_the_keyword_of_auto_submitted_is_read(said: str, keyword: str) -> None:
+    assert auto_submitted([("X-Own", "a"), ("AUTO-Submitted", said), ("Auto-Submitted", "other")]) == keyword
+    assert auto_submitted([("X-Own", said)]) == ""

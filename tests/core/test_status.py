@@ -50,6 +50,13 @@ def test_every_state_has_its_public_word(state: State, attempts: int, public: st
     assert status([delivery]) == (public, {public: 1})
 
 
+def test_mail_that_met_a_busy_smarthost_is_deferred_though_the_attempt_does_not_count() -> None:
+    delivery = a_delivery(State.QUEUED, attempts=0, code=421, text="busy", due_at=hence(seconds=30))
+
+    assert word(delivery) == "deferred"
+    assert told(a_record(delivery))["recipients"][0]["nextAttemptAt"]
+
+
 def test_the_list_of_words_is_complete() -> None:
     assert {state for state, _, _ in WORDS} == set(State)
 

@@ -5,9 +5,9 @@ import pytest
 from gateway.core.delivery import State
 from gateway.core.record import DeliveryRecord
 from gateway.core.status import LATER, WAIT, strictest
-from gateway.core.verdict import Finding
+from gateway.core.verdict import Decision, Finding
 from tests.builders import NOW, ago, hence
-from tests.core.records import REASON, a_decision, a_delivery, a_record, decided, finding, told
+from tests.core.records import REASON, RULES, a_decision, a_delivery, a_record, decided, finding, told
 
 # --- reasons of the last decision -------------------------------------------------------------------------------------
 
@@ -170,6 +170,15 @@ def test_mail_of_a_paused_mailbox_is_told_so() -> None:
 
     assert (body["status"], body["reason"]) == ("pending_approval", "mailbox_paused")
     assert body["detail"] == REASON["mailbox_paused"].text
+    assert body["nextAction"] == "a person decides; do not resend"
+
+
+def test_mail_whose_release_met_a_pause_is_told_the_same() -> None:
+    refused = Decision((REASON["mailbox_paused"].about().by("lease", observed=False),), RULES, NOW)
+
+    body = told(a_record(a_delivery(State.HELD, "mailbox_paused"), decision=refused))
+
+    assert (body["status"], body["reason"]) == ("pending_approval", "mailbox_paused")
     assert body["nextAction"] == "a person decides; do not resend"
 
 

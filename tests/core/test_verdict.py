@@ -156,5 +156,14 @@ def test_there_is_no_retry_time_where_none_is_known() -> None:
     assert decided(DEFERRED.about()).retry_at is None
 
 
+def test_a_decision_waits_where_nothing_refuses_but_what_will_pass() -> None:
+    paused = Reason("paused", REFUSE, "7.1", "paused", "wait", waits=True)
+
+    assert decided(paused.about(), DEFERRED.about(), HELD.about()).waits
+    assert not decided(paused.about(), REFUSED.about()).waits
+    assert not decided(DEFERRED.about()).waits
+    assert not decided(paused.about().by("one", observed=True)).waits
+
+
 def test_what_the_house_itself_says_is_known_by_its_slugs() -> None:
     assert [reason.slug for reason in CORE_REASONS] == ["policy_error", "store_unavailable", "idempotency_key_reused"]

@@ -1,15 +1,16 @@
 """One mail to a person, then a pause for all."""
 
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
-from gateway.core.facts import Flight, FlightsAsk, LastContactAnswer, LastContactAsk
+from gateway.core.facts import Flight, FlightsAsk, LastContactAnswer, LastContactAsk, MailboxAsk
 from gateway.core.mail import Kind, Moment
 from policies.cooldown import COOLDOWN, Cooldown
-from tests.builders import NOW, PAT, a_mail, ago, asked, found, hence
+from tests.builders import NOW, OWN_MAILBOX, PAT, a_mail, ago, asked, found, hence
 
-LAST, FLIGHTS = LastContactAsk(PAT), FlightsAsk(PAT)
+LAST, FLIGHTS, MAILBOX = LastContactAsk(PAT), FlightsAsk(PAT), MailboxAsk("mailbox-1")
 RELEASE = Moment.RELEASE
 
 
@@ -68,9 +69,22 @@ def test_only_outreach_has_to_wait(kind: Kind, count: int) -> None:
     assert bool(asked(Cooldown(), mail)) is bool(count)
 
 
-def test_without_a_cooldown_nothing_is_asked_or_found() -> None:
-    assert asked(Cooldown(seconds=0), a_mail()) == set()
-    assert found(Cooldown(seconds=0), a_mail()) == ()
+def test_without_a_cooldown_nothing_is_found() -> None:
+    given = {LAST: LastContactAnswer(ago(seconds=1), "r-1"), FLIGHTS: (a_flight(),)}
+
+    assert found(Cooldown(seconds=0), a_mail(), given) == ()
+
+
+@pytest.mark.parametrize("usual", [0, 60, 86_400])
+@pytest.mark.parametrize(("own", "count"), [(None, None), (0, 0), (239, 0), (240, 0), (241, 1)])
+def test_a_value_of_the_mailboxs_own_wins_over_the_usual_one(usual: int, own: int | None, count: int | None) -> None:
+    given = {LAST: LastContactAnswer(ago(minutes=4), "r-1"), MAILBOX: replace(OWN_MAILBOX, cooldown=own)}
+
+    findings = found(Cooldown(seconds=usual), a_mail(), given)
+
+    assert len(findings) == (usual > 240 if count is None else count)
+    if own is not None and findings:
+        assert findings[0].until == hence(seconds=1)
 
 
 def test_the_tenants_own_people_have_no_cooldown() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.core.facts import AgentAsk, KeyAnswer, KeyAsk, MailboxAnswer, MailboxAsk
+from gateway.core.facts import AgentAnswer, AgentAsk, KeyAnswer, KeyAsk, MailboxAnswer, MailboxAsk
 from gateway.core.mail import Kind, Moment, Submission
 from policies.identity import NOT_ACTIVE, NOT_ALLOWED, PAUSED, Identity
 from tests.builders import OWN, OWN_MAILBOX, Given, a_content, a_mail, asked, found
@@ -54,7 +54,7 @@ def test_a_key_sends_only_from_its_mailboxes(mailboxes: tuple[str, ...] | None, 
 
 
 def test_an_agent_that_is_not_registered_sends_nothing() -> None:
-    assert why(a_mail(), {AGENT: False}) == ["the agent is not registered"]
+    assert why(a_mail(), {AGENT: AgentAnswer()}) == ["the agent is not registered"]
 
 
 def test_transactional_mail_is_given_by_key_or_mailbox() -> None:
@@ -121,7 +121,7 @@ def test_at_release_the_key_is_not_asked_for() -> None:
 
 
 def test_at_release_the_agent_is_asked_for() -> None:
-    assert why(a_mail(moment=Moment.RELEASE), {AGENT: False}) == ["the agent is not registered"]
+    assert why(a_mail(moment=Moment.RELEASE), {AGENT: AgentAnswer()}) == ["the agent is not registered"]
 
 
 def test_without_agent_and_key_only_the_mailbox_is_asked_for() -> None:

@@ -71,21 +71,21 @@ def test_a_policy_is_explained_by_its_file(row: Row) -> None:
     assert row.kind.__doc__
 
 
-def test_quota_recipients_and_content_are_asked_at_acceptance_only() -> None:
+def test_quota_and_content_are_asked_at_acceptance_only() -> None:
     at_release = {rule.name for rule in rules() if rule.concerns(a_mail(moment=Moment.RELEASE))}
 
-    assert at_release >= {"identity", "lease", "suppression", "cooldown", "outstanding"}
-    assert at_release.isdisjoint({"quota", "recipient", "content"})
+    assert at_release >= {"recipient", "identity", "lease", "suppression", "cooldown", "outstanding"}
+    assert at_release.isdisjoint({"quota", "content"})
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-def test_without_settings_every_policy_is_enforced_for_all_mail() -> None:
+def test_without_settings_every_policy_but_consent_is_enforced_for_all_mail() -> None:
     table = rules()
 
     assert [rule.name for rule in table] == [row.name for row in TABLE]
-    assert {rule.mode for rule in table} == {Mode.ENFORCE}
+    assert {rule.name for rule in table if rule.mode is not Mode.ENFORCE} == {"consent"}
     assert {rule.applies_to for rule in table} == {frozenset()}
 
 
@@ -189,6 +189,7 @@ PAGE = {
     "lease_required": (550, "5.7.1", 409, "acquire a lease"),
     "lease_conflict": (450, "4.7.1", 409, "stop; wait for release or hand off"),
     "suppressed": (550, "5.7.1", 403, "stop; it binds every agent"),
+    "no_consent": (550, "5.7.1", 403, "stop"),
     "cooldown": (450, "4.7.1", 429, "schedule after retryAt or drop"),
     "unknown_outstanding": (250, "2.0.0", 202, "a person decides; do not resend"),
     "hourly_limit_exceeded": (450, "4.7.1", 429, "wait until retryAt"),
