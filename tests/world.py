@@ -21,6 +21,7 @@ from gateway.core.delivery import Outcome, Relayed, Reply, Retry, State
 from gateway.core.fingerprint import digest, fingerprint
 from gateway.core.mail import Content, Envelope, Kind, Recipient, Submission
 from gateway.core.record import Receipt, Record
+from gateway.core.sketch import sketch
 from gateway.intake.intake import Intake, Terms
 from gateway.intake.waiting import ReleaseLoop
 from gateway.intake.walk import Ticket
@@ -33,6 +34,7 @@ from gateway.store import (
     dialect_of,
     forbid,
     keys,
+    mailboxes,
     migrate,
     outbox,
     records,
@@ -179,9 +181,13 @@ class World:
         token: int | None = None,
         mailbox: str = BOXES[0],
         body: bytes = BODY,
+        reads: bool | str = False,
         **changes: Any,
     ) -> Ticket:
-        """A send as a door would hand it in; `changes` are fields of Submission."""
+        """A send as a door would hand it in; `changes` are fields of Submission.
+
+        With `reads` it is compared to others: by the usual text, or by this one.
+        """
         number = next(self._numbers)
         people = [parse(text) for text in ([to] if isinstance(to, str) else to)]
         box = self.box[mailbox]
@@ -193,7 +199,15 @@ class World:
             "agent": None if agent is None else self.agent.get(agent, agent),
             "key_id": self.key,
             "envelope": Envelope(mailbox, tuple(Recipient(person) for person in people)),
-            "content": Content(said, len(body), f"<{number}@gw.example.com>", (box.key,), subject),
+            "content": Content(
+                said,
+                len(body),
+                f"<{number}@gw.example.com>",
+                (box.key,),
+                subject,
+                changes.pop("in_reply_to", None),
+                sketch=sketch(subject, "hi" if reads is True else reads, None) if reads else b"",
+            ),
             "idempotency_key": key or f"key-{number}",
             "fingerprint": fingerprint(said, box.id, [person.key for person in people], None, (), ()),
             "tokens": {} if token is None else {people[0].key: token},
@@ -264,12 +278,13 @@ class World:
 
     async def pause_mailbox(self, address: str = BOXES[0]) -> int:
         """Pauses a mailbox; returns how many deliveries are held."""
+        box = self.box[address].id
+        return self.store.write((TENANT,), lambda tx: mailboxes.pause(tx, TENANT, box)).held
 
-        def pause(tx: Tx) -> int:
-            agents.set_mailbox_status(tx, TENANT, self.box[address].id, "paused")
-            return forbid.hold_mailbox(tx, TENANT, self.box[address].id)
-
-        return self.store.write((TENANT,), pause)
+    async def resume_mailbox(self, address: str = BOXES[0]) -> int:
+        """Lets a mailbox go on; returns how many deliveries are let go."""
+        box = self.box[address].id
+        return self.store.write((TENANT,), lambda tx: mailboxes.resume(tx, TENANT, box)).released
 
     # --- the relay ----------------------------------------------------------------------------------------------------
 

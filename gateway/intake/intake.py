@@ -1,12 +1,13 @@
 """Intake: submit, preview, release, resolve. Every door and every wait goes through here, into one group with all others."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gateway.core.delivery import State
 from gateway.core.errors import ConflictError, NotFoundError
-from gateway.core.judge import Rule, brief, judge
+from gateway.core.judge import Rule, brief, for_tenant, judge
 from gateway.core.record import Receipt, Record
 from gateway.core.verdict import DEFER, HOLD, Decision
 from gateway.intake.walk import Result, Ticket, walk
@@ -60,6 +61,10 @@ class Intake:
             self.wake()
         return receipt
 
+    async def submit_all(self, tickets: Sequence[Ticket]) -> list[Receipt | BaseException]:
+        """Submit many in their order, into as few groups as can be; each result is what `submit` returns or raises."""
+        return await asyncio.gather(*map(self.submit, tickets), return_exceptions=True)
+
     def _decide(self, tx: Tx, tickets: Sequence[Ticket]) -> list[Result]:
         return walk(tx, tickets, self.rules, write=True)
 
@@ -70,6 +75,14 @@ class Intake:
         if isinstance(result, Exception):
             raise result
         return result
+
+    def preview_all(self, tickets: Sequence[Ticket]) -> list[Result]:
+        """Judge tickets of one tenant as if they came one after the other, and write nothing. Blocks.
+
+        Each result is what `submit` would return or raise. Raises StoreUnavailableError.
+        """
+        tenants = {ticket.mail.tenant for ticket in tickets}
+        return self.store.read(lambda tx: walk(tx, tickets, self.rules, write=False), tenants)
 
     async def release(self, tenant: str, request: str) -> Record | None:
         """Judge again what is due of a send that has waited; `None` where nothing of it waits any more."""
@@ -122,9 +135,10 @@ class Intake:
         limit = case.counts_from + timedelta(seconds=self.terms.max_lateness)
         if case.untried and from_us(now) >= limit:
             return release.expire(tx, case)
-        question = brief(case.mail, self.rules)
+        rules = for_tenant(self.rules, tx.profile(case.record.tenant).required)
+        question = brief(case.mail, rules)
         facts = fact_store.load(tx, case.record.tenant, question.questions)
-        decision = judge(question, self.rules, facts, approved)
+        decision = judge(question, rules, facts, approved)
         to, due_at = _next(decision, case, limit)
         return release.write(tx, case, decision, to, due_at)
 
@@ -132,7 +146,7 @@ class Intake:
 def _next(decision: Decision, case: Waiting, limit: datetime) -> tuple[State | None, datetime | None]:
     """The state that a release leads to (`None`: it stays), and when it is asked again where it must wait."""
     if decision.verdict > DEFER:
-        return State.BLOCKED, None
+        return State.HELD if decision.waits else State.BLOCKED, None
     held = case.rows[0]["state"] == State.HELD
     if decision.verdict == DEFER:
         due_at = max(decision.retry_at or decision.at + ASK_AGAIN, decision.at + SOONEST)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gateway.core.delivery import State
 from gateway.core.errors import GatewayError, StoreUnavailableError
 from gateway.intake.intake import Intake
-from gateway.store import waiting
+from gateway.store import uploads, waiting
 from gateway.store.waiting import Resolve, Ripe
 from gateway.store.writer import Rank
 
@@ -17,7 +17,7 @@ LOOK = 0.5
 """Seconds between two looks for mail that is due."""
 AT_ONCE = 64
 SWEEP = 5.0
-"""Seconds between two looks at held and unknown mail."""
+"""Seconds between two looks at held and unknown mail, and at uploads whose day is over."""
 PAGE = 500
 
 
@@ -83,8 +83,16 @@ class ReleaseLoop:
             for one in page:
                 await self._ripen(one)
             if len(page) < PAGE:
-                return
+                break
             last = page[-1]
+        await self._clear()
+
+    async def _clear(self) -> None:
+        """Take away uploads whose day is over; nobody finds them any more."""
+        over = await asyncio.to_thread(self.intake.store.read, uploads.expired)
+        if over:
+            tenants = sorted({tenant for tenant, _ in over})
+            await self.intake.writer.do(Rank.FORBID, tenants, uploads.sweep, over)
 
     async def _ripen(self, one: Ripe) -> None:
         intake = self.intake

@@ -12,7 +12,7 @@ from typing import Any
 from gateway.core.delivery import State
 from gateway.core.errors import ConflictError
 from gateway.core.facts import Accepted, Ask, Facts, UsageAsk, name_of
-from gateway.core.judge import Brief, Rule, brief, due, judge
+from gateway.core.judge import Brief, Rule, brief, due, for_tenant, judge
 from gateway.core.mail import Envelope, Submission
 from gateway.core.record import Receipt, Record, document
 from gateway.core.verdict import DEFER, HOLD, KEY_REUSED, Decision, Mode
@@ -54,7 +54,7 @@ class _Walk:
     def __init__(self, tx: Tx, tenant: str, rules: Sequence[Rule], *, write: bool) -> None:
         self.tx = tx
         self.tenant = tenant
-        self.rules = rules
+        self.rules = for_tenant(rules, tx.profile(tenant).required)
         self.write = write
         self.known: dict[tuple[str, str], Record] = {}
         self.pairs: list[tuple[Judged, Record]] = []

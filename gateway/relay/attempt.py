@@ -134,7 +134,8 @@ class _Transaction:
     def _refused(self, replies: list[Reply]) -> Outcome:
         outcome = _refusal(replies)
         if outcome is None:
-            return self._hang_up(Deferred(f"out of step: {replies[-1].code} to a command", replies[-1]))
+            stage, reply = _first_no(replies)
+            return self._hang_up(Deferred(f"out of step: {reply.code} to {stage.upper()}", reply))
         if any(reply.code in {GO_ON, CLOSING} for reply in replies):  # it waits for a body that nobody has, or closes
             return self._hang_up(outcome)
         self.pool.release(self.wire, reset=True)
@@ -219,18 +220,27 @@ def verdict(reply: Reply, stage: str) -> Relayed | Deferred | Bounced | Unknown:
             return Unknown(why)
 
 
+def _first_no(replies: list[Reply]) -> tuple[str, Reply]:
+    """Returns the first reply to MAIL, RCPT and DATA that does not say to go on, and its stage; "" where all do."""
+    for stage, reply in zip(STAGES, replies, strict=False):
+        if reply.code != GO_ON if stage == "data" else reply.code // 100 != 2:  # noqa: PLR2004
+            return stage, reply
+    return "", Reply(0)
+
+
 def _agreed(replies: list[Reply]) -> bool:
     """Whether all replies so far to MAIL, RCPT and DATA say to go on."""
-    return all(reply.code == GO_ON if number == 2 else reply.code // 100 == 2 for number, reply in enumerate(replies))  # noqa: PLR2004
+    return not _first_no(replies)[0]
 
 
 def _refusal(replies: list[Reply]) -> Deferred | Bounced | None:
-    """Returns what the first refusal among the replies to MAIL, RCPT and DATA says, or None where there is none."""
-    for stage, reply in zip(STAGES, replies, strict=False):
-        said = verdict(reply, stage)
-        if isinstance(said, Deferred | Bounced):
-            return said
-    return None
+    """Returns what the first no among the replies to MAIL, RCPT and DATA says; None where there is none or it says nothing.
+
+    What is said after an answer out of step (354 to RCPT, and 503 to the pipelined DATA) is not about the mail.
+    """
+    stage, reply = _first_no(replies)
+    said = verdict(reply, stage) if stage else None
+    return said if isinstance(said, Deferred | Bounced) else None
 
 
 def _lost(error: Lost) -> Deferred:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gateway.core.dsn import NONE, Dsn
 from gateway.relay.wire import Offers
 
 UNSAFE = r"\x00-\x20\x7f-\xa0<>\u2028\u2029\ud800-\udfff"
@@ -30,6 +31,7 @@ class Outgoing:
     `envelope_from` is None for the null reverse-path; `body` is dot-stuffed, every line ends in CRLF, and the final dot
     is not in it; `size` is its length in bytes before stuffing (RFC 1870, 5). `seven_bit` makes the same mail in 7
     bits, for a smarthost without 8BITMIME, in the same form as `body`; it raises ValueError where that cannot be done.
+    `utf8_headers` says so where SMTPUTF8 is offered; `dsn` are the author's wishes for reports, passed on where that is.
     """
 
     envelope_from: str | None
@@ -39,6 +41,8 @@ class Outgoing:
     needs_smtputf8: bool = False
     eight_bit: bool = False
     seven_bit: Callable[[], bytes] | None = None
+    utf8_headers: bool = False
+    dsn: Dsn = NONE
 
     def fit(self, offers: Offers) -> tuple[bytes, bytes, bytes, bytes]:
         """Returns MAIL, RCPT and DATA, each with its CRLF, and the body to send; raises Unfit."""
@@ -56,9 +60,12 @@ class Outgoing:
             mail += f" SIZE={size}"
         if self.eight_bit and offers.eight_bit:
             mail += " BODY=8BITMIME"
-        if self.needs_smtputf8 or not (sender + self.recipient).isascii():
+        if self.needs_smtputf8 or not (sender + self.recipient).isascii() or (self.utf8_headers and offers.smtputf8):
             mail += " SMTPUTF8"
-        return f"{mail}\r\n".encode(), f"RCPT TO:<{self.recipient}>\r\n".encode(), b"DATA\r\n", body
+        rcpt = f"RCPT TO:<{self.recipient}>"
+        if offers.dsn:
+            mail, rcpt = mail + self.dsn.of_mail(), rcpt + self.dsn.of_rcpt()
+        return f"{mail}\r\n".encode(), f"{rcpt}\r\n".encode(), b"DATA\r\n", body
 
     def _body(self, offers: Offers) -> tuple[bytes, int]:
         body, size = self.body, self.size

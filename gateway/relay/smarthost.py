@@ -125,6 +125,7 @@ class Smarthost:
             size=None if size is None else int(size) if size.isdecimal() else 0,
             eight_bit=client.supports_extension("8bitmime"),
             smtputf8=client.supports_extension("smtputf8"),
+            dsn=client.supports_extension("dsn"),
         )
         return Wire(transport, offers)  # type: ignore[arg-type]  # create_connection gives no other kind
 

@@ -50,6 +50,7 @@ class Offers:
     size: int | None = None
     eight_bit: bool = False
     smtputf8: bool = False
+    dsn: bool = False
 
 
 class Wire(asyncio.Protocol):

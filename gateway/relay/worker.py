@@ -244,6 +244,8 @@ def outgoing(claim: Claim) -> Outgoing:
         needs_smtputf8=not claim.address.isascii(),
         eight_bit=not body.isascii(),
         seven_bit=lambda: stuff(to_seven_bit(body)),
+        utf8_headers=not body.partition(b"\r\n\r\n")[0].isascii(),
+        dsn=claim.dsn,
     )
 
 

@@ -22,18 +22,25 @@ TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 
 @dataclass(frozen=True, slots=True)
 class Mailbox:
-    """A sender's address, with options: demands ("", lease, token, both), may_reply, transactional."""
+    """A sender's address; times UTC.
+
+    `options`: demands ("", lease, token, both), may_reply, transactional, unknown (by kind), cooldown (seconds), allowed
+    (patterns of core/allowlist). What is missing is as usual.
+    """
 
     id: str
     address: str
     key: str
     status: str
     options: dict[str, Any]
+    display_name: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A registered agent; times UTC."""
+    """A registered agent; times UTC. `options` are an operator's: allowed (patterns of core/allowlist)."""
 
     id: str
     name: str
@@ -41,6 +48,7 @@ class Agent:
     metadata: dict[str, Any]
     created_at: datetime
     heartbeat_at: datetime
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 def _insert_tenant(_: Dialect) -> sa.Executable:
@@ -67,8 +75,9 @@ def add_tenant(tx: Tx, tenant: str) -> None:
 
 
 def save_profile(tx: Tx, tenant: str, profile: Profile) -> None:
-    """Replace the tenant's profile; the transaction must hold the tenant's lock."""
+    """Replace the tenant's profile, for the rest of this transaction too, which must hold the tenant's lock."""
     tx.run(_save_profile, {"tenant": tenant, "document": profile.dump()})
+    tx.tenants[tenant] = (tx.now_of(tenant), profile)
 
 
 def _insert_mailbox(_: Dialect) -> sa.Executable:
@@ -100,28 +109,54 @@ def add_mailbox(tx: Tx, tenant: str, address: Address, options: dict[str, Any] |
     for found in list_mailboxes(tx, tenant):
         if found.key == address.key:
             return found
-    box = Mailbox(f"mbx_{secrets.token_hex(8)}", address.spec, address.key, "active", options or {})
-    tx.run(
-        _insert_mailbox,
-        {
-            "tenant": tenant,
-            "id": box.id,
-            "address": box.address,
-            "key": box.key,
-            "status": box.status,
-            "options": json.dumps(box.options),
-            "created_us": tx.now_of(tenant),
-        },
-    )
-    profile = tx.profile(tenant)
-    save_profile(tx, tenant, replace(profile, own_domains=profile.own_domains | {address.domain}))
+    box = insert_mailbox(tx, tenant, address, "active", options or {})
+    own_domain(tx, tenant, address.domain)
     return box
+
+
+def insert_mailbox(
+    tx: Tx, tenant: str, address: Address, status: str, options: dict[str, Any], display_name: str | None = None
+) -> Mailbox:
+    """Write a new mailbox."""
+    now = tx.now_of(tenant)
+    row = {
+        "tenant": tenant,
+        "id": f"mbx_{secrets.token_hex(8)}",
+        "address": address.spec,
+        "key": address.key,
+        "display_name": display_name,
+        "status": status,
+        "options": json.dumps(options),
+        "created_us": now,
+        "updated_us": now,
+    }
+    tx.run(_insert_mailbox, row)
+    return mailbox_of(row)
+
+
+def own_domain(tx: Tx, tenant: str, domain: str) -> None:
+    """Count a domain among the tenant's own."""
+    profile = tx.profile(tenant)
+    save_profile(tx, tenant, replace(profile, own_domains=profile.own_domains | {domain}))
 
 
 def list_mailboxes(tx: Tx, tenant: str) -> list[Mailbox]:
     """All mailboxes, oldest first."""
-    rows = tx.rows(_mailboxes, {"tenant": tenant})
-    return [Mailbox(r["id"], r["address"], r["key"], r["status"], json.loads(r["options"])) for r in rows]
+    return [mailbox_of(row) for row in tx.rows(_mailboxes, {"tenant": tenant})]
+
+
+def mailbox_of(row: Row) -> Mailbox:
+    """A row of the table as a mailbox."""
+    return Mailbox(
+        row["id"],
+        row["address"],
+        row["key"],
+        row["status"],
+        json.loads(row["options"]),
+        row["display_name"],
+        from_us(row["created_us"]),
+        from_us(row["updated_us"]),
+    )
 
 
 def set_mailbox_status(tx: Tx, tenant: str, mailbox: str, status: str) -> None:
@@ -191,6 +226,7 @@ def _register(tx: Tx, wish: Register) -> Registered:
         "name": wish.name,
         "role": wish.role,
         "metadata": json.dumps(wish.metadata),
+        "options": "{}",
         "created_us": now,
         "heartbeat_us": now,
     }
@@ -224,6 +260,16 @@ def find_agent(tx: Tx, tenant: str, who: str) -> Agent | None:
     return None if row is None else _agent(row)
 
 
+def _agents_everywhere(_: Dialect) -> sa.Executable:
+    either = sa.or_(agents.c.name == sa.bindparam("who"), agents.c.id == sa.bindparam("who"))
+    return sa.select(agents.c.tenant, agents.c.id).where(either).order_by(agents.c.tenant).limit(2)
+
+
+def find_everywhere(tx: Tx, who: str) -> list[tuple[str, str]]:
+    """Tenant and id of the agents with this id or name, of all tenants; at most two: more need no telling apart."""
+    return [(row["tenant"], row["id"]) for row in tx.rows(_agents_everywhere, {"who": who})]
+
+
 def list_agents(tx: Tx, tenant: str) -> list[Agent]:
     """All agents, oldest first."""
     return [_agent(row) for row in tx.rows(_agents, {"tenant": tenant})]
@@ -237,4 +283,5 @@ def _agent(row: Row) -> Agent:
         json.loads(row["metadata"]),
         from_us(row["created_us"]),
         from_us(row["heartbeat_us"]),
+        json.loads(row["options"]),
     )

@@ -86,11 +86,12 @@ class Renew:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A wish to give a lease back; `agent` limits it to that agent's own leases."""
+    """A wish to give a lease back; `agent` limits it to that agent's own leases, `token` to the newest one."""
 
     tenant: str
     agent: str | None
     lease: str
+    token: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +248,9 @@ def release(tx: Tx, wishes: Sequence[Release]) -> list[Released]:
 def _release(tx: Tx, wish: Release) -> Released:
     row = tx.row(_by_lease, {"tenant": wish.tenant, "lease": wish.lease})
     now = tx.now_of(wish.tenant)
-    if row is None or row["expires_us"] <= now:
+    if wish.token is not None and (row is None or wish.token < row["token"]):
+        return Released(released=False, reason="stale_fencing_token")  # the contact has been acquired anew since
+    if row is None or row["expires_us"] <= now or (wish.token is not None and wish.token > row["token"]):
         return Released(released=False, reason="lease_expired")
     if wish.agent is not None and row["owner"] != wish.agent:
         return Released(released=False, reason="not_your_lease")

@@ -57,6 +57,9 @@ class Dialect(Protocol):
     def array(self, values: Iterable[str]) -> Any:  # noqa: ANN401
         """The value to pass for a list parameter."""
 
+    def records(self, name: str, columns: Sequence[sa.Column[Any]]) -> sa.Select[Any]:
+        """Select the rows of a parameter that is JSON text: a list of objects with these members."""
+
     def upsert(self, table: sa.Table) -> Any:  # noqa: ANN401  (each dialect has its own class)
         """Return an insert that knows on-conflict clauses."""
 

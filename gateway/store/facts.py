@@ -5,15 +5,17 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 from gateway.core.facts import (
+    AgentAnswer,
     AgentAsk,
     Ask,
+    ConsentAsk,
     Facts,
     Flight,
     FlightsAsk,
@@ -25,15 +27,19 @@ from gateway.core.facts import (
     LeaseAsk,
     MailboxAnswer,
     MailboxAsk,
+    RecentAsk,
     SuppressionAnswer,
     SuppressionAsk,
+    ThreadAsk,
     UnknownsAsk,
     UsageAnswer,
     UsageAsk,
 )
 from gateway.core.mail import Kind
 from gateway.store.clock import from_us, maybe_time, to_us
+from gateway.store.consents import load_consents
 from gateway.store.dialect import Builder, Dialect, Row
+from gateway.store.recent import load_recents, load_threads
 from gateway.store.schema import agents, api_keys, contacts, counters, deliveries, live, mailboxes, suppressions
 from gateway.store.tx import Tx
 
@@ -96,8 +102,9 @@ def _mailbox_rows(d: Dialect) -> sa.Executable:
 
 
 def load_mailboxes(look: Look, asks: Sequence[MailboxAsk]) -> Answered:
-    """Mailboxes by id, with the options an operator gave them."""
+    """Mailboxes by id, with the options an operator gave them, and with what their tenant has set for all of them."""
     rows = look.rows(_mailbox_rows, "ids", (a.mailbox for a in asks))
+    profile = look.tx.profile(look.tenant)
     found = {}
     for row in rows:
         options = json.loads(row["options"])
@@ -107,19 +114,27 @@ def load_mailboxes(look: Look, asks: Sequence[MailboxAsk]) -> Answered:
             options.get("demands", ""),
             bool(options.get("may_reply")),
             bool(options.get("transactional")),
+            options.get("cooldown", profile.cooldown),
+            _listed(options),
+            profile.allowed,
         )
     return {ask: found.get(ask.mailbox, MailboxAnswer("missing")) for ask in asks}
 
 
+def _listed(options: Mapping[str, Any]) -> frozenset[str] | None:
+    """An allow list; `None` where there is none."""
+    return None if options.get("allowed") is None else frozenset(options["allowed"])
+
+
 def _agent_rows(d: Dialect) -> sa.Executable:
-    return sa.select(agents.c.id, agents.c.name).where(d.owned(agents.c.id, "ids"))
+    return sa.select(agents.c.id, agents.c.name, agents.c.options).where(d.owned(agents.c.id, "ids"))
 
 
 def load_agents(look: Look, asks: Sequence[AgentAsk]) -> Answered:
-    """The names of agents by id."""
+    """The names and allow lists of agents by id."""
     rows = look.rows(_agent_rows, "ids", (a.agent for a in asks))
-    found = {row["id"]: row["name"] for row in rows}
-    return {ask: found.get(ask.agent, "") for ask in asks}
+    found = {row["id"]: AgentAnswer(row["name"], _listed(json.loads(row["options"]))) for row in rows}
+    return {ask: found.get(ask.agent, AgentAnswer()) for ask in asks}
 
 
 def contact_rows(d: Dialect) -> sa.Executable:
@@ -260,6 +275,9 @@ LOADERS: dict[type[Ask[Any]], Loader] = {
     FlightsAsk: load_flights,
     UnknownsAsk: load_unknowns,
     SuppressionAsk: load_suppressions,
+    ConsentAsk: load_consents,
     UsageAsk: load_usage,
+    RecentAsk: load_recents,
+    ThreadAsk: load_threads,
 }
 _ORDER = {kind: number for number, kind in enumerate(LOADERS)}

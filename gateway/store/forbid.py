@@ -15,11 +15,12 @@ from gateway.core.mail import Kind
 from gateway.core.record import Record
 from gateway.store import events, records
 from gateway.store.dialect import Dialect, Row
-from gateway.store.schema import clock, deliveries, live, sends
+from gateway.store.schema import clock, deliveries, live, open_, sends
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 STOPPABLE = frozenset({State.QUEUED, State.CLAIMED})
+PAUSED = "mailbox_paused"
 MAY_ARRIVE = frozenset({State.PERMITTED, State.UNKNOWN, State.RELAYED, State.DELIVERED})
 
 
@@ -108,9 +109,19 @@ def stop_contact(tx: Tx, tenant: str, subject: str, why: str, campaign: str = ""
         about = {"tenant": tenant, "ids": tx.array({r["send_id"] for r in rows}), "only": campaign}
         mine = {r["id"] for r in tx.rows(_of_campaign, about)}
         rows = [r for r in rows if r["send_id"] in mine]
+    return stop_rows(tx, tenant, rows, why)
+
+
+def stop_rows(tx: Tx, tenant: str, rows: Sequence[Row], why: str) -> list[str]:
+    """Block live rows that have no permit, mark the others. Returns the request ids stopped."""
     _mark_all(tx, tenant, [r for r in rows if State(r["state"]) in MARKABLE], why)
     stopped = move(tx, tenant, [r for r in rows if State(r["state"]) in STOPPABLE], State.BLOCKED, why)
     return sorted({r["send_id"] for r in stopped})
+
+
+def live_to(tx: Tx, tenant: str, contacts: Iterable[str]) -> list[Row]:
+    """The live deliveries to these contacts, in id order and locked."""
+    return tx.rows(_live_of, {"tenant": tenant, "keys": tx.array(contacts)})
 
 
 def lock(tx: Tx, tenant: str, contact: str) -> None:
@@ -166,11 +177,51 @@ def _of_mailbox(d: Dialect) -> sa.Executable:
     return d.for_update(select, deliveries)
 
 
+def _look_again(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
+        .values(judged_us=0)
+    )
+
+
 def hold_mailbox(tx: Tx, tenant: str, mailbox: str) -> int:
-    """A paused mailbox's queued and claimed mail is held. Returns how many deliveries."""
+    """A paused mailbox's queued and claimed mail is held. Returns how many deliveries.
+
+    What has its permit cannot be called back; should it return, it is judged again before another attempt.
+    """
     rows = tx.rows(_of_mailbox, {"tenant": tenant, "box": mailbox})
     stopping = [r for r in rows if State(r["state"]) in STOPPABLE]
-    return len(move(tx, tenant, stopping, State.HELD, "mailbox_paused"))
+    tx.many(_look_again, [{"tenant": tenant, "id_": r["id"]} for r in rows if State(r["state"]) in MARKABLE])
+    return len(move(tx, tenant, stopping, State.HELD, PAUSED))
+
+
+def _held_of(d: Dialect) -> sa.Executable:
+    select = (
+        sa.select(deliveries)
+        .where(open_, deliveries.c.state == sa.literal_column("'held'"), deliveries.c.tenant == TENANT)
+        .where(deliveries.c.mailbox == sa.bindparam("box"), deliveries.c.reason == sa.bindparam("why"))
+        .order_by(deliveries.c.id)
+    )
+    return d.for_update(select, deliveries)
+
+
+def _due_since(_: Dialect) -> sa.Executable:
+    return (
+        sa.update(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
+        .values(due_us=deliveries.c.created_us)
+    )
+
+
+def let_go(tx: Tx, tenant: str, mailbox: str) -> int:
+    """What is held for the mailbox's pause alone is scheduled for a release at once, in the order of acceptance.
+
+    Returns how many deliveries. What a person has to decide about stays held.
+    """
+    rows = tx.rows(_held_of, {"tenant": tenant, "box": mailbox, "why": PAUSED})
+    tx.many(_due_since, [{"tenant": tenant, "id_": r["id"]} for r in rows])
+    return len(move(tx, tenant, rows, State.SCHEDULED, ""))
 
 
 def _set_gate(_: Dialect) -> sa.Executable:

@@ -3,13 +3,14 @@
 import hashlib
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from gateway.core.errors import ConflictError, NotFoundError
+from gateway.store import events
 from gateway.store.clock import from_us, maybe_time
 from gateway.store.dialect import Dialect, Row
 from gateway.store.schema import api_keys
@@ -23,7 +24,11 @@ SCOPES = ("read", "send", "manage", "operator")
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An API key without its secret; `mailboxes` `None` means all of the tenant's."""
+    """An API key without its secret; `mailboxes` `None` means all of the tenant's.
+
+    `per_minute` is how many requests it may make in a minute at each process, `None` for any number.
+    `created_by` is the id of the key that made it; `used_at` is kept to within a minute or two.
+    """
 
     id: str
     tenant: str
@@ -36,6 +41,8 @@ class Key:
     status: str
     created_at: datetime
     used_at: datetime | None
+    created_by: str | None = None
+    per_minute: int | None = None
 
 
 def key_hash(raw: str) -> str:
@@ -87,6 +94,8 @@ class NewKey:
     mailboxes: tuple[str, ...] | None = None
     agent: str | None = None
     transactional: bool = False
+    created_by: str | None = None
+    per_minute: int | None = None
 
 
 def create_keys(tx: Tx, wishes: Sequence[NewKey]) -> list[tuple[Key, str]]:
@@ -109,6 +118,8 @@ def _create_key(tx: Tx, wish: NewKey) -> tuple[Key, str]:
         "status": "active",
         "created_us": tx.now_of(wish.tenant),
         "used_us": None,
+        "created_by": wish.created_by,
+        "per_minute": wish.per_minute,
     }
     tx.run(_insert_key, row)
     return _key(row), raw
@@ -141,12 +152,97 @@ def revoke_key(tx: Tx, tenant: str, key_id: str) -> Key:
     if key_id not in keys:
         msg = "no such key"
         raise NotFoundError(msg)
-    others = [k for k in keys.values() if k.id != key_id and k.status == "active" and "operator" in k.scopes]
-    if "operator" in keys[key_id].scopes and keys[key_id].status == "active" and not others:
-        msg = "this is the last operator key; make another one first"
-        raise ConflictError("last_operator_key", msg)
+    _keep_an_operator(keys.values(), keys[key_id])
     tx.run(_revoke, {"tenant": tenant, "id_": key_id})
     return keys[key_id]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A wish to change a key; `to` makes the new one of the one that is there, and may raise."""
+
+    tenant: str
+    key_id: str
+    actor: str
+    to: Callable[[Key], Key]
+
+
+def _change(_: Dialect) -> sa.Executable:
+    names = ("label", "scopes", "mailboxes", "transactional", "per_minute")
+    return (
+        sa.update(api_keys)
+        .where(api_keys.c.tenant == TENANT, api_keys.c.id == sa.bindparam("id_"))
+        .values({name: sa.bindparam(f"new_{name}") for name in names})
+    )
+
+
+def change_keys(tx: Tx, wishes: Sequence[Change]) -> list[Key | Exception]:
+    """Change keys that are in force; each on its own, under the tenant's lock.
+
+    NotFoundError where there is no such key, ConflictError where it would leave no operator key, or what `to` raised.
+    """
+    done: list[Key | Exception] = []
+    for wish in wishes:
+        try:
+            done.append(_change_key(tx, wish))
+        except Exception as error:  # noqa: BLE001  (it is this caller's alone)
+            done.append(error)
+    return done
+
+
+def _change_key(tx: Tx, wish: Change) -> Key:
+    keys = {k.id: k for k in list_keys(tx, wish.tenant) if k.status == "active"}
+    if wish.key_id not in keys:
+        msg = "no such key"
+        raise NotFoundError(msg)
+    old = keys[wish.key_id]
+    new = wish.to(old)
+    if "operator" not in new.scopes:
+        _keep_an_operator(keys.values(), old)
+    values = {
+        "new_label": new.label,
+        "new_scopes": json.dumps(sorted(new.scopes)),
+        "new_mailboxes": None if new.mailboxes is None else json.dumps(new.mailboxes),
+        "new_transactional": int(new.transactional),
+        "new_per_minute": new.per_minute,
+    }
+    tx.run(_change, {"tenant": wish.tenant, "id_": wish.key_id, **values})
+    said = {
+        "key": new.id,
+        "scopes": sorted(new.scopes),
+        "mailboxes": new.mailboxes,
+        "requestsPerMinute": new.per_minute,
+    }
+    events.append(tx, [events.Event(wish.tenant, "key.changed", actor=wish.actor, data=said)])
+    return new
+
+
+def _keep_an_operator(keys: Iterable[Key], going: Key) -> None:
+    """Refuse to lose the last key that is in force and a person's."""
+    left = [k for k in keys if k.id != going.id and k.status == "active" and "operator" in k.scopes]
+    if "operator" in going.scopes and going.status == "active" and not left:
+        msg = "this is the last operator key; make another one first"
+        raise ConflictError("last_operator_key", msg)
+
+
+def _used(_: Dialect) -> sa.Executable:
+    later = sa.or_(api_keys.c.used_us.is_(None), api_keys.c.used_us < sa.bindparam("at_us"))
+    return (
+        sa.update(api_keys)
+        .where(api_keys.c.tenant == TENANT, api_keys.c.id == sa.bindparam("id_"), later)
+        .values(used_us=sa.bindparam("at_us"))
+    )
+
+
+def note_uses(tx: Tx, ages: Mapping[tuple[str, str], float]) -> None:
+    """Write down when keys (tenant and id) were last used, in seconds before now; an older time changes nothing."""
+    tx.many(
+        _used,
+        [
+            {"tenant": tenant, "id_": key_id, "at_us": tx.now_of(tenant) - round(age * 1_000_000)}
+            for (tenant, key_id), age in sorted(ages.items())
+        ],
+    )
 
 
 def _key(row: Row) -> Key:
@@ -162,4 +258,6 @@ def _key(row: Row) -> Key:
         row["status"],
         from_us(row["created_us"]),
         maybe_time(row["used_us"]),
+        row["created_by"],
+        row["per_minute"],
     )

@@ -15,7 +15,7 @@ from gateway.core.delivery import State
 from gateway.core.mail import Submission
 from gateway.core.record import DeliveryRecord, Record, document
 from gateway.core.verdict import Decision
-from gateway.store import events
+from gateway.store import alarms, events
 from gateway.store.clock import from_us, maybe_us, to_us
 from gateway.store.dialect import Dialect
 from gateway.store.facts import slot, window
@@ -52,6 +52,8 @@ def write(tx: Tx, tenant: str, pairs: Sequence[tuple[Judged, Record]], *, counte
     tx.many(insert_decision, [decision_row(r, j.mail.moment.value) for j, r in pairs])
     _count(tx, tenant, [j.mail for j, _ in pairs if not _blocked(j)], counted)
     events.append(tx, [_event(j, r) for j, r in pairs])
+    for judged, _ in pairs:
+        alarms.go_off(tx, judged.mail, judged.decision)
 
 
 def _blocked(judged: Judged) -> bool:
@@ -61,7 +63,6 @@ def _blocked(judged: Judged) -> bool:
 def build(tx: Tx, tenant: str, judged: Judged) -> Record:
     """Make the record of a decision as `write` keeps it and `records.find` reads it back."""
     mail, prior, now = judged.mail, judged.prior, from_us(tx.now_of(tenant))
-    reason = judged.decision.reason
     born = [
         DeliveryRecord(
             f"{mail.id}.{n}",
@@ -70,7 +71,7 @@ def build(tx: Tx, tenant: str, judged: Judged) -> Record:
             r.role,
             judged.state,
             due_at=max(now, mail.not_before) if mail.not_before else now,
-            reason=reason.slug if reason else "",
+            reason=judged.decision.reason.slug if judged.decision.reason else "",
             changed_at=now,
         )
         for n, r in enumerate(mail.envelope.recipients, 1)
@@ -107,6 +108,7 @@ def build(tx: Tx, tenant: str, judged: Judged) -> Record:
         0,
         mail.content.digest,
         mail.derived_key,
+        mail.template,
     )
 
 
@@ -150,10 +152,12 @@ def _send_row(judged: Judged, record: Record) -> dict[str, Any]:
         "subject": record.subject,
         "message_id": record.message_id,
         "in_reply_to": record.in_reply_to,
+        "sketch": mail.content.sketch,
         "size": record.size,
         "not_before_us": maybe_us(record.not_before),
         "door": record.door,
         "send_reason": record.send_reason,
+        "template": record.template,
         "override": mail.override,
         "approved": json.dumps(sorted(record.approved)) if record.approved else "[]",
         "created_us": to_us(record.created_at),
@@ -182,6 +186,7 @@ def _delivery_rows(judged: Judged, record: Record, claim_no: int) -> list[dict[s
             "kind": record.kind,
             "mailbox": record.mailbox,
             "actor": record.actor,
+            "thread": record.thread,
             "digest": record.digest,
             "state": d.state.value,
             "claim_no": claim_no,
@@ -194,6 +199,7 @@ def _delivery_rows(judged: Judged, record: Record, claim_no: int) -> list[dict[s
             "attempts": 0,
             "tried": 0,
             "assumed": 0,
+            "dsn": r.dsn.dump(),
             "forbidden": "",
             "reason": d.reason,
             "detail": "",

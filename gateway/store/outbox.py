@@ -12,6 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from gateway.core.delivery import State
+from gateway.core.dsn import NONE, Dsn
+from gateway.core.dsn import load as load_dsn
 from gateway.store import forbid, records
 from gateway.store.dialect import Dialect, Row
 from gateway.store.schema import attempts, clock, deliveries, due, sends, taken
@@ -31,6 +33,7 @@ class Claim:
     address: str
     reverse_path: str | None
     body: bytes
+    dsn: Dsn = NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +53,7 @@ class ClaimRequest:
 def _claimable(d: Dialect) -> sa.Executable:
     open_gate = sa.select(clock.c.id).where(clock.c.relay_paused == 0).exists()
     select = (
-        sa.select(
-            deliveries.c.tenant, deliveries.c.id, deliveries.c.send_id, deliveries.c.claim_no, deliveries.c.address
-        )
+        sa.select(*(deliveries.c[name] for name in ("tenant", "id", "send_id", "claim_no", "address", "dsn")))
         .where(due, deliveries.c.state == sa.literal_column("'queued'"))
         .where(deliveries.c.due_us <= sa.bindparam("now"), deliveries.c.judged_us > sa.bindparam("fresh"), open_gate)
         .order_by(deliveries.c.due_us, deliveries.c.id)
@@ -138,7 +139,8 @@ def _claim(tx: Tx, request: ClaimRequest) -> list[Claim]:
         paths = {r["id"]: r["reverse_path"] for r in tx.rows(_paths, {"tenant": tenant, "ids": tx.array(ids)})}
         for r in mine:
             send, number = r["send_id"], r["claim_no"] + 1
-            claims[r["id"]] = Claim(tenant, r["id"], send, number, r["address"], paths[send], texts[send])
+            dsn = load_dsn(r["dsn"])
+            claims[r["id"]] = Claim(tenant, r["id"], send, number, r["address"], paths[send], texts[send], dsn)
     return [claims[r["id"]] for r in rows]
 
 

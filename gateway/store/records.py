@@ -118,6 +118,7 @@ def _record(row: Row, delivered: list[DeliveryRecord]) -> Record:
         row["repeats"],
         row["digest"],
         row["idem_until_us"] is not None,
+        row["template"],
     )
 
 

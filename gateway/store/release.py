@@ -12,7 +12,7 @@ from gateway.core.delivery import State
 from gateway.core.mail import Content, Envelope, Kind, Moment, Recipient, Submission
 from gateway.core.record import Record, document
 from gateway.core.verdict import Decision
-from gateway.store import forbid, mail, records
+from gateway.store import alarms, forbid, mail, records
 from gateway.store.clock import from_us, maybe_time, to_us
 from gateway.store.dialect import Dialect, Row
 from gateway.store.schema import deliveries, sends
@@ -41,8 +41,10 @@ def _of_send(d: Dialect) -> sa.Executable:
     return d.for_update(select, deliveries)
 
 
-def _header_from(_: Dialect) -> sa.Executable:
-    return sa.select(sends.c.header_from).where(sends.c.tenant == TENANT, sends.c.id == sa.bindparam("send"))
+def _said(_: Dialect) -> sa.Executable:
+    return sa.select(sends.c.header_from, sends.c.sketch).where(
+        sends.c.tenant == TENANT, sends.c.id == sa.bindparam("send")
+    )
 
 
 def waiting(tx: Tx, tenant: str, request: str, states: Iterable[State], *, fresh_us: int | None) -> Waiting | None:
@@ -56,18 +58,26 @@ def waiting(tx: Tx, tenant: str, request: str, states: Iterable[State], *, fresh
     if not rows or found is None:
         return None
     since = min((r["since_us"] for r in rows if r["since_us"] is not None), default=None)
-    senders = json.loads(tx.rows(_header_from, {"tenant": tenant, "send": request})[0]["header_from"])
+    (said,) = tx.rows(_said, {"tenant": tenant, "send": request})
     return Waiting(
         found,
-        _submission(found, rows, maybe_time(since), tuple(senders)),
+        _submission(found, rows, maybe_time(since), said),
         tuple(rows),
         not any(r["attempts"] for r in rows),
         found.not_before or from_us(rows[0]["created_us"]),
     )
 
 
-def _submission(found: Record, rows: Sequence[Row], since: datetime | None, senders: tuple[str, ...]) -> Submission:
-    content = Content(found.digest, found.size, found.message_id, senders, found.subject, found.in_reply_to)
+def _submission(found: Record, rows: Sequence[Row], since: datetime | None, said: Row) -> Submission:
+    content = Content(
+        found.digest,
+        found.size,
+        found.message_id,
+        tuple(json.loads(said["header_from"])),
+        found.subject,
+        found.in_reply_to,
+        sketch=bytes(said["sketch"]),
+    )
     return Submission(
         found.id,
         found.tenant,
@@ -86,8 +96,9 @@ def _submission(found: Record, rows: Sequence[Row], since: datetime | None, send
         found.derived_key,
         found.door,
         found.decision.get("override"),
-        Moment.RELEASE,
-        since,
+        template=found.template,
+        moment=Moment.RELEASE,
+        since=since,
     )
 
 
@@ -117,6 +128,15 @@ def _judged(_: Dialect) -> sa.Executable:
     )
 
 
+def _still(_: Dialect) -> sa.Executable:
+    """It is held, perhaps for another reason than before."""
+    return (
+        sa.update(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
+        .values(reason=sa.bindparam("why"))
+    )
+
+
 def _postpone(_: Dialect) -> sa.Executable:
     return (
         sa.update(deliveries)
@@ -140,11 +160,14 @@ def write(tx: Tx, case: Waiting, decision: Decision, to: State | None, due_at: d
     names = json.dumps(sorted(decision.approved))
     tx.run(_decide, {"tenant": tenant, "send": found.id, "number": written.decision_no, "now": now, "names": names})
     tx.run(mail.insert_decision, mail.decision_row(written, Moment.RELEASE.value))
+    alarms.go_off(tx, case.mail, decision)
     ids = [{"tenant": tenant, "id_": r["id"]} for r in case.rows]
     if to is not None:
         forbid.move(tx, tenant, [r for r in case.rows if r["state"] != to], to, reason)
     if to is State.QUEUED:
         tx.many(_judged, [i | {"now": now} for i in ids])
+    elif to is State.HELD:
+        tx.many(_still, [i | {"why": reason} for i in ids])
     elif due_at is not None:
         tx.many(_postpone, [i | {"at": to_us(due_at), "why": reason} for i in ids])
     return records.find(tx, tenant, [found.id])[found.id]

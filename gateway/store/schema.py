@@ -4,34 +4,19 @@ Every primary key begins with the tenant, so that tables can be spread by tenant
 written once.
 """
 
-from typing import Any
-
 import sqlalchemy as sa
 
-Micros = sa.BigInteger
-metadata = sa.MetaData()
+from gateway.store import materials
+from gateway.store.columns import column as _column
+from gateway.store.columns import key as _key
+from gateway.store.columns import metadata
+from gateway.store.columns import number as _number
+from gateway.store.columns import text as _text
+from gateway.store.columns import time as _time
 
+__all__ = ["metadata"]
 
-def _column(name: str, kind: Any, **options: Any) -> sa.Column[Any]:  # noqa: ANN401  (a column type and its options)
-    return sa.Column(name, kind, nullable=bool(options.pop("null", False)), **options)
-
-
-def _text(name: str, **options: Any) -> sa.Column[Any]:
-    return _column(name, sa.Text, **options)
-
-
-def _time(name: str, **options: Any) -> sa.Column[Any]:
-    return _column(name, Micros, **options)
-
-
-def _number(name: str, **options: Any) -> sa.Column[Any]:
-    return _column(name, sa.BigInteger, **options)
-
-
-def _key(*names: str) -> tuple[sa.Column[Any], ...]:
-    return tuple(sa.Column(name, sa.Text, primary_key=True) for name in names)
-
-
+uploads, templates, template_versions = materials.uploads, materials.templates, materials.template_versions
 clock = sa.Table(
     "clock",
     metadata,
@@ -49,10 +34,13 @@ mailboxes = sa.Table(
     *_key("tenant", "id"),
     _text("address"),
     _text("key"),
+    _text("display_name", null=True),
     _text("status"),
     _text("options"),
     _time("created_us"),
+    _time("updated_us"),
     sa.UniqueConstraint("tenant", "key", name="mailboxes_key"),
+    sa.Index("mailboxes_address", "key"),
 )
 agents = sa.Table(
     "agents",
@@ -61,6 +49,7 @@ agents = sa.Table(
     _text("name"),
     _text("role"),
     _text("metadata"),
+    _text("options"),
     _time("created_us"),
     _time("heartbeat_us"),
     sa.UniqueConstraint("tenant", "name", name="agents_name"),
@@ -79,6 +68,8 @@ api_keys = sa.Table(
     _text("status"),
     _time("created_us"),
     _time("used_us", null=True),
+    _text("created_by", null=True),
+    _number("per_minute", null=True),
     sa.UniqueConstraint("hash", name="api_keys_hash"),
 )
 contacts = sa.Table(
@@ -114,6 +105,47 @@ suppressions = sa.Table(
     sa.UniqueConstraint("tenant", "subject", "campaign", name="suppressions_subject"),
     sa.Index("suppressions_newest", "tenant", "created_us"),
 )
+whole_domain = sa.func.replace(suppressions.c.subject, sa.literal_column("'@'"), sa.literal_column("''")) == (
+    suppressions.c.subject
+)
+sa.Index(
+    "suppressions_domains",
+    suppressions.c.tenant,
+    suppressions.c.created_us,
+    postgresql_where=whole_domain,
+    sqlite_where=whole_domain,
+)
+people = sa.Table(
+    "people",
+    metadata,
+    *_key("tenant", "id"),
+    _text("key"),
+    _text("address"),
+    _text("external_id", null=True),
+    _text("name", null=True),
+    _text("lifecycle_stage", null=True),
+    _text("deal_stage", null=True),
+    _text("metadata"),
+    _time("created_us"),
+    _time("updated_us"),
+    sa.UniqueConstraint("tenant", "external_id", name="people_external_id"),
+    sa.UniqueConstraint("tenant", "key", name="people_key"),
+)
+consents = sa.Table(
+    "consents",
+    metadata,
+    *_key("tenant", "key"),
+    sa.Column("no", sa.BigInteger, primary_key=True, autoincrement=False),
+    _text("id"),
+    _text("address"),
+    _text("basis"),
+    _text("source", null=True),
+    _text("jurisdiction", null=True),
+    _text("created_by"),
+    _time("granted_us"),
+    _time("revoked_us", null=True),
+    _time("created_us"),
+)
 sends = sa.Table(
     "sends",
     metadata,
@@ -136,10 +168,12 @@ sends = sa.Table(
     _text("subject"),
     _text("message_id"),
     _text("in_reply_to", null=True),
+    _column("sketch", sa.LargeBinary),
     _number("size"),
     _time("not_before_us", null=True),
     _text("door"),
     _text("send_reason", null=True),
+    _text("template", null=True),  # id:version
     _text("override", null=True),
     _text("approved"),
     _time("created_us"),
@@ -148,6 +182,7 @@ sends = sa.Table(
     _number("repeats"),
     sa.UniqueConstraint("tenant", "mailbox", "idem_slot", name="sends_idempotency"),
     sa.Index("sends_message_id", "tenant", "message_id"),
+    sa.Index("sends_newest", "tenant", "created_us", "id"),
 )
 contents = sa.Table("contents", metadata, *_key("tenant", "send_id"), _column("body", sa.LargeBinary))
 deliveries = sa.Table(
@@ -162,6 +197,7 @@ deliveries = sa.Table(
     _text("kind"),
     _text("mailbox"),
     _text("actor"),
+    _text("thread", null=True),
     _text("digest"),
     _text("state"),
     _number("claim_no"),
@@ -174,6 +210,7 @@ deliveries = sa.Table(
     _number("attempts"),
     _number("tried"),
     _number("assumed"),
+    _text("dsn"),
     _text("forbidden"),
     _text("reason"),
     _text("detail"),
@@ -200,6 +237,10 @@ taken = _states("claimed", "permitted")
 sa.Index("deliveries_epoch", deliveries.c.epoch, postgresql_where=taken, sqlite_where=taken)
 open_ = _states("held", "unknown")
 sa.Index("deliveries_open", deliveries.c.changed_us, postgresql_where=open_, sqlite_where=open_)
+threaded = deliveries.c.thread.is_not(None)
+sa.Index("deliveries_recent", deliveries.c.tenant, deliveries.c.contact, deliveries.c.since_us)
+about = (deliveries.c.tenant, deliveries.c.thread, deliveries.c.since_us)
+sa.Index("deliveries_thread", *about, postgresql_where=threaded, sqlite_where=threaded)
 attempts = sa.Table(
     "attempts",
     metadata,
@@ -231,6 +272,7 @@ counters = sa.Table(
     *_key("tenant", "slot"),  # scope/who/window/start
     _number("used"),
 )
+alarms = sa.Table("alarms", metadata, *_key("tenant", "name", "subject"), _time("quiet_us"))  # quiet until then
 events = sa.Table(
     "events",
     metadata,

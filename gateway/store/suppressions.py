@@ -12,7 +12,7 @@ from gateway.store import events, forbid
 from gateway.store.clock import from_us, maybe_time, maybe_us
 from gateway.store.dialect import Dialect, Row
 from gateway.store.facts import suppression_rows
-from gateway.store.schema import suppressions
+from gateway.store.schema import suppressions, whole_domain
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
@@ -58,12 +58,16 @@ class Suppression:
 
 
 def _upsert(d: Dialect) -> sa.Executable:
-    insert = d.upsert(suppressions)
+    return renewing(d.upsert(suppressions))
+
+
+def renewing(insert: Any) -> sa.Executable:  # noqa: ANN401  (each dialect has its own class)
+    """An insert that renews entries without weakening them; `now` is a parameter, in microseconds."""
     names = ("scope", "reason_code", "source", "created_by", "expires_us")
     old, new = suppressions.c, insert.excluded
     as_long = sa.or_(new.expires_us.is_(None), old.expires_us <= new.expires_us)
     over = old.expires_us <= sa.bindparam("now", type_=sa.BigInteger())
-    said_no = [sa.literal_column(f"'{code}'") for code in SAID_NO]
+    said_no: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{code}'") for code in SAID_NO]
     as_weighty = sa.or_(old.reason_code.not_in(said_no), new.reason_code.in_(said_no))
     made: sa.Executable = insert.on_conflict_do_update(
         index_elements=[old.tenant, old.subject, old.campaign],
@@ -106,7 +110,7 @@ def add_one(tx: Tx, tenant: str, new: New) -> tuple[Suppression, list[str]]:
     stopped = forbid.stop_contact(tx, tenant, new.subject, "suppressed", new.campaign) if lives else []
     data = {"suppression": found["id"], "reasonCode": new.reason_code, "stopped": stopped}
     events.append(tx, [events.Event(tenant, "suppression.created", contact=new.subject, data=data)])
-    return _entry(found), stopped
+    return entry(found), stopped
 
 
 def add(tx: Tx, wishes: Sequence[tuple[str, New]]) -> list[tuple[Suppression, list[str]]]:
@@ -127,7 +131,7 @@ def remove(tx: Tx, wishes: Sequence[tuple[str, str, str]]) -> list[Suppression |
     removed: list[Suppression | None] = []
     for tenant, entry_id, actor in wishes:
         row = tx.row(_by_id, {"tenant": tenant, "id_": entry_id})
-        removed.append(None if row is None else _entry(row))
+        removed.append(None if row is None else entry(row))
         if row is not None:
             tx.run(_delete, {"tenant": tenant, "id_": entry_id})
             data = {"suppression": entry_id, "reasonCode": row["reason_code"]}
@@ -160,17 +164,33 @@ def listed(tx: Tx, tenant: str, *, subject: str | None, limit: int, offset: int)
     """Entries, newest first, of one person or domain, or of all."""
     params: dict[str, Any] = {"tenant": tenant, "top": limit, "skip": offset}
     if subject is None:
-        return [_entry(row) for row in tx.rows(_newest, params)]
-    return [_entry(row) for row in tx.rows(_newest_of, params | {"about": subject})]
+        return [entry(row) for row in tx.rows(_newest, params)]
+    return [entry(row) for row in tx.rows(_newest_of, params | {"about": subject})]
+
+
+def _newest_domains(_: Dialect) -> sa.Executable:
+    return (
+        sa.select(suppressions)
+        .where(suppressions.c.tenant == TENANT, whole_domain)
+        .order_by(suppressions.c.created_us.desc(), suppressions.c.id)
+        .limit(sa.bindparam("top"))
+        .offset(sa.bindparam("skip"))
+    )
+
+
+def domains(tx: Tx, tenant: str, *, limit: int, offset: int) -> list[Suppression]:
+    """Entries about whole domains, newest first."""
+    return [entry(row) for row in tx.rows(_newest_domains, {"tenant": tenant, "top": limit, "skip": offset})]
 
 
 def covering(tx: Tx, tenant: str, subjects: Sequence[str]) -> list[Suppression]:
     """Entries that live now and are about any of these person keys and domains, oldest first."""
     rows = tx.rows(suppression_rows, {"tenant": tenant, "subjects": tx.array(subjects), "now": tx.now_of(tenant)})
-    return [_entry(row) for row in rows]
+    return [entry(row) for row in rows]
 
 
-def _entry(row: Row) -> Suppression:
+def entry(row: Row) -> Suppression:
+    """A row of the table as an entry."""
     return Suppression(
         row["id"],
         row["subject"],

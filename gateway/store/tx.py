@@ -22,12 +22,18 @@ class Profile:
 
     `aliases` map domains to domains, `internal` are person keys and `own_domains` domains of the tenant's own people
     (no lease, no cooldown); `unknown` is the setting of SEMANTICS 5 by kind, where it differs from the gateway's.
+    `cooldown` in seconds, `None` where the gateway's holds; `allowed` is the tenant's allow list (core/allowlist), `None`
+    where there is none; `require_consent` turns the policy on for the tenant.
     """
 
     aliases: Mapping[str, str] = field(default_factory=dict)
     internal: frozenset[str] = frozenset()
     own_domains: frozenset[str] = frozenset()
     unknown: Mapping[str, str] = field(default_factory=dict)
+    cooldown: int | None = None
+    allowed: frozenset[str] | None = None
+    require_consent: bool = False
+    physical_address: str | None = None
 
     @classmethod
     def load(cls, document: str) -> "Profile":
@@ -38,6 +44,10 @@ class Profile:
             frozenset(raw.get("internal", ())),
             frozenset(raw.get("own_domains", ())),
             raw.get("unknown", {}),
+            raw.get("cooldown"),
+            None if raw.get("allowed") is None else frozenset(raw["allowed"]),
+            raw.get("require_consent", False),
+            raw.get("physical_address"),
         )
 
     def dump(self) -> str:
@@ -48,6 +58,10 @@ class Profile:
                 "internal": sorted(self.internal),
                 "own_domains": sorted(self.own_domains),
                 "unknown": dict(self.unknown),
+                "cooldown": self.cooldown,
+                "allowed": None if self.allowed is None else sorted(self.allowed),
+                "require_consent": self.require_consent,
+                "physical_address": self.physical_address,
             }
         )
 
@@ -55,6 +69,11 @@ class Profile:
     def rules(self) -> KeyRules:
         """The rules by which this tenant's person keys are made."""
         return KeyRules(aliases=self.aliases)
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The policies that the tenant wants enforced for all its mail."""
+        return frozenset({"consent"}) if self.require_consent else frozenset()
 
     def is_internal(self, key: str, domain: str) -> bool:
         """Whether a recipient is one of the tenant's own."""

@@ -13,7 +13,7 @@ from gateway.core.record import Record
 from gateway.store import epochs, events, forbid, records
 from gateway.store.dialect import Dialect, Row
 from gateway.store.outbox import Claim
-from gateway.store.schema import deliveries, due, mailboxes, open_, taken
+from gateway.store.schema import deliveries, due, mailboxes, open_, taken, tenants
 from gateway.store.settles import lost, settle_all
 from gateway.store.tx import Tx
 
@@ -78,8 +78,8 @@ def _open(_: Dialect) -> sa.Executable:
     at, seen = sa.bindparam("at", type_=sa.BigInteger), sa.bindparam("seen", type_=sa.Text)
     box = sa.and_(mailboxes.c.tenant == deliveries.c.tenant, mailboxes.c.id == deliveries.c.mailbox)
     return (
-        sa.select(deliveries, mailboxes.c.options)
-        .select_from(deliveries.join(mailboxes, box))
+        sa.select(deliveries, mailboxes.c.options, tenants.c.profile)
+        .select_from(deliveries.join(mailboxes, box).join(tenants, tenants.c.id == deliveries.c.tenant))
         .where(
             open_, sa.or_(deliveries.c.changed_us > at, sa.and_(deliveries.c.changed_us == at, deliveries.c.id > seen))
         )
@@ -104,8 +104,17 @@ class Ripe:
     unknown: Mapping[str, str] = field(default_factory=dict)
 
 
+def _unknown(row: Row) -> dict[str, str]:
+    """The setting by kind: a mailbox's own goes before the tenant's, and each of them may have one for all kinds (`*`)."""
+    found: dict[str, str] = {}
+    for text in (row["profile"], row["options"]):
+        own = json.loads(text).get("unknown") or {}
+        found = own if "*" in own else found | own
+    return found
+
+
 def open_page(tx: Tx, after: Ripe | None, *, limit: int) -> list[Ripe]:
-    """Held and unknown deliveries beyond `after`, longest unchanged first, with their mailbox's setting for unknown ones."""
+    """Held and unknown deliveries beyond `after`, longest unchanged first, with what was set for unknown ones."""
     at, seen = (after.changed_us, after.delivery) if after else (-1, "")
     rows = tx.rows(_open, {"at": at, "seen": seen, "top": limit})
     return [
@@ -119,7 +128,7 @@ def open_page(tx: Tx, after: Ripe | None, *, limit: int) -> list[Ripe]:
             tx.now_us - r["changed_us"],
             r["changed_us"],
             tx.now_us - (r["not_before_us"] or r["created_us"]) if not r["attempts"] else -1,
-            json.loads(r["options"]).get("unknown", {}),
+            _unknown(r),
         )
         for r in rows
     ]

@@ -11,13 +11,16 @@ from gateway.core.errors import ConflictError
 from gateway.core.facts import (
     AgentAsk,
     Ask,
+    ConsentAsk,
     Facts,
     FlightsAsk,
     KeyAsk,
     LastContactAsk,
     LeaseAsk,
     MailboxAsk,
+    RecentAsk,
     SuppressionAsk,
+    ThreadAsk,
     UnknownsAsk,
     UsageAsk,
 )
@@ -32,6 +35,7 @@ KEYS = tuple(f"k{n}" for n in range(4))
 OPTIONS = {
     "quota": {"agent_hour": 4, "mailbox_day": 7, "tenant_month": 9},
     "recipient": {"max_recipients": 2},
+    "loop": {"pair": 3, "thread": 3, "seconds": 1800},
 }
 BUSY = Deferred("451 to DOT", Reply(451, "4.3.0", "busy"))
 OUTCOMES: dict[str, Outcome] = {
@@ -42,6 +46,9 @@ OUTCOMES: dict[str, Outcome] = {
     "unknown": Unknown("silence"),
     "given back": GivenBack("late"),
 }
+
+
+FIELDS = ("subject", "kind", "token", "campaign", "mailbox", "override", "thread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +66,14 @@ class Mail:
     mailbox: str = BOXES[0]
     override: str | None = None
     derived_key: bool = False
+    thread: str | None = None
 
     def ticket(self, world: World) -> Ticket:
         """The send as a door hands it in."""
-        fields = {name: getattr(self, name) for name in ("subject", "kind", "token", "campaign", "mailbox", "override")}
+        fields = {name: getattr(self, name) for name in FIELDS}
         not_before = None if self.after is None else world.now + timedelta(seconds=self.after)
         return world.ticket(
-            self.agent, self.to, key=self.key, not_before=not_before, derived_key=self.derived_key, **fields
+            self.agent, self.to, key=self.key, not_before=not_before, derived_key=self.derived_key, reads=True, **fields
         )
 
 
@@ -115,6 +123,7 @@ mails = st.builds(
     campaign=st.sampled_from([None, None, "spring"]),
     mailbox=st.sampled_from([BOXES[0], BOXES[0], BOXES[1]]),
     override=st.sampled_from([None, None, None, "a person says so"]),
+    thread=st.sampled_from([None, None, "thread"]),
 )
 fates = st.sampled_from(["queued", "claimed", "permitted", "cancelled", *OUTCOMES])
 acts = (
@@ -185,8 +194,10 @@ def every_ask(world: World) -> set[Ask[Any]]:
     keys = {person: world.ticket("a", person).mail.keys[0] for person in PEOPLE}.values()
     asks: set[Ask[Any]] = {KeyAsk(world.key)}
     for key in keys:
-        asks |= {LeaseAsk(key), FlightsAsk(key), LastContactAsk(key), UnknownsAsk(key)}
+        asks |= {LeaseAsk(key), FlightsAsk(key), LastContactAsk(key), UnknownsAsk(key), ConsentAsk(key)}
+        asks |= {RecentAsk(key, seconds) for seconds in (1800, 86400)}
         asks |= {SuppressionAsk(key, campaign) for campaign in (None, "spring")}
+    asks.add(ThreadAsk("thread", 1800))
     who = [("agent", agent) for agent in world.agent.values()]
     who += [("mailbox", box.id) for box in world.box.values()] + [("tenant", TENANT)]
     asks |= {UsageAsk(scope, one, window) for scope, one in who for window in ("hour", "day", "month")}

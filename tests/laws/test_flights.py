@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from gateway.core.delivery import State
 from gateway.core.errors import ConflictError
-from gateway.core.facts import Ask, FlightsAsk, LastContactAsk, SuppressionAnswer, SuppressionAsk, UnknownsAsk, UsageAsk
+from gateway.core.facts import (
+    Ask,
+    FlightsAsk,
+    LastContactAsk,
+    RecentAsk,
+    SuppressionAnswer,
+    SuppressionAsk,
+    ThreadAsk,
+    UnknownsAsk,
+    UsageAsk,
+)
 from gateway.core.mail import Kind
 from gateway.core.record import Receipt
 from gateway.store.contacts import Held
@@ -195,4 +205,4 @@ async def test_a_refused_mail_moves_nothing_and_a_waiting_one_only_quotas(
             elif states <= {State.SCHEDULED, State.HELD}:
                 assert all(isinstance(ask, UsageAsk) for ask in moved)
             else:
-                assert all(isinstance(ask, UsageAsk | FlightsAsk) for ask in moved)
+                assert all(isinstance(ask, UsageAsk | FlightsAsk | RecentAsk | ThreadAsk) for ask in moved)

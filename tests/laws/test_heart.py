@@ -25,7 +25,7 @@ from gateway.core.delivery import GivenBack, Relayed, State, Unknown
 from gateway.core.errors import ConflictError
 from gateway.core.mail import Kind
 from gateway.core.record import Receipt
-from gateway.store import agents, schema, waiting
+from gateway.store import schema, waiting
 from gateway.store.clock import to_us
 from gateway.store.contacts import Lease
 from gateway.store.outbox import Claim
@@ -77,6 +77,7 @@ class Heart(RuleBasedStateMachine):
         self.lease: dict[str, tuple[str, int, datetime]] = {}
         self.tokens: dict[str, int] = {}
         self.closed = False
+        self.paused: set[str] = set()
         self.requests: list[str] = []
         self.claims: list[Claim] = []
         self.permits: list[Claim] = []
@@ -184,6 +185,7 @@ class Heart(RuleBasedStateMachine):
         got = self.do(self.world.claim(limit, self.nodes[node]))
         assert not (got and self.closed)
         for claim in got:
+            assert self.world.record(claim.send).mailbox not in self.paused
             assert claim.claim_no > self.newest.get(claim.delivery, 0)
             self.newest[claim.delivery] = claim.claim_no
             self.by[claim.delivery, claim.claim_no] = node
@@ -331,11 +333,16 @@ class Heart(RuleBasedStateMachine):
 
     @rule(box=st.sampled_from(BOXES), back=st.booleans())
     def pause_or_resume_a_mailbox(self, box: str, back: bool) -> None:
-        if not back:
-            self.do(self.world.pause_mailbox(box))
+        mailbox = self.world.box[box].id
+        before = [row for row in self.rows(schema.deliveries) if row["mailbox"] == mailbox]
+        if back:
+            self.paused.discard(mailbox)
+            released = self.do(self.world.resume_mailbox(box))
+            assert released == sum((row["state"], row["reason"]) == ("held", "mailbox_paused") for row in before)
         else:
-            mailbox = self.world.box[box].id
-            self.world.store.write((TENANT,), lambda tx: agents.set_mailbox_status(tx, TENANT, mailbox, "active"))
+            self.paused.add(mailbox)
+            held = self.do(self.world.pause_mailbox(box))
+            assert held == sum(row["state"] in {"queued", "claimed"} for row in before)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

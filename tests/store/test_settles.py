@@ -181,13 +181,13 @@ async def test_waits_double_up_to_the_longest_step(world: World) -> None:
         waits.append((delivery.due_at - delivery.changed_at).total_seconds())
         world.advance(waits[-1] + 1)
 
-    assert waits == [22.5, 45, 90, 90]
+    assert waits == [37.5, 75, 100, 100]
 
 
 async def test_nothing_is_claimed_before_it_is_due(world: World) -> None:
     receipt = await world.send()
     await world.relay(await world.claim_of(receipt), BUSY, Retry(first=40))
-    world.advance(29)
+    world.advance(49)
 
     assert await world.claim() == []
     world.advance(2)
@@ -198,7 +198,7 @@ async def test_the_last_attempt_bounces(world: World) -> None:
     receipt = await world.send()
     retry = Retry(first=1, max_attempts=2)
     await world.relay(await world.claim_of(receipt), BUSY, retry)
-    world.advance(1)
+    world.advance(2)
 
     assert await world.relay(await world.claim_of(receipt), BUSY, retry) is State.BOUNCED
     assert world.record(receipt.record.id).deliveries[0].reason == "gave_up"

@@ -292,3 +292,70 @@ async def test_a_suppression_and_a_claim_at_once_stop_the_mail(world: World) -> 
         assert stopped == [receipt.record.id]
         assert [await world.permit(claim) for claim in claims] == ["suppressed"] * len(claims)
         assert world.state(receipt) is State.BLOCKED
+
+
+# --- an entry that comes again ------------------------------------------------------------------------------------------
+
+SHORT, LONG = START + timedelta(hours=1), START + timedelta(hours=9)
+SAID_NO = ("complaint", "manual_dnc", "legal_request", "unsubscribe")
+BY_MACHINE = sorted(set(suppressions.REASON_CODES) - set(SAID_NO))
+
+
+async def test_a_permanent_entry_stays_permanent(world: World) -> None:
+    await world.suppress(reason="hard_bounce")
+    again, _ = await world.suppress(reason="hard_bounce", expires_at=LONG)
+
+    assert again.expires_at is None
+
+
+async def test_a_longer_entry_is_not_shortened_and_a_shorter_one_is_prolonged(world: World) -> None:
+    await world.suppress(reason="hard_bounce", expires_at=LONG)
+    kept, _ = await world.suppress(reason="no_engagement", expires_at=SHORT)
+    prolonged, _ = await world.suppress(reason="no_engagement", expires_at=LONG + timedelta(hours=1))
+
+    assert (kept.reason_code, kept.expires_at) == ("hard_bounce", LONG)
+    assert (prolonged.reason_code, prolonged.expires_at) == ("no_engagement", LONG + timedelta(hours=1))
+
+
+@pytest.mark.parametrize("machine", BY_MACHINE)
+@pytest.mark.parametrize("said", SAID_NO)
+async def test_what_a_person_said_is_not_replaced_by_a_machine(world: World, said: str, machine: str) -> None:
+    await world.suppress(reason=said, expires_at=SHORT, source="the person")
+    kept, _ = await world.suppress(reason=machine, source="a machine")
+
+    assert (kept.reason_code, kept.source, kept.expires_at) == (said, "the person", SHORT)
+
+
+@pytest.mark.parametrize("said", SAID_NO)
+async def test_what_a_machine_found_gives_way_to_what_a_person_said(world: World, said: str) -> None:
+    await world.suppress(reason="hard_bounce")
+    now, _ = await world.suppress(reason=said)
+
+    assert now.reason_code == said
+
+
+async def test_an_entry_that_has_run_out_is_replaced_by_any(world: World) -> None:
+    await world.suppress(reason="complaint", expires_at=LONG)
+    world.advance(9 * 3600)
+    now, _ = await world.suppress(reason="no_engagement", expires_at=world.now + timedelta(hours=1))
+
+    assert now.reason_code == "no_engagement"
+    assert verdict(await world.send()) == ("refuse", "suppressed")
+
+
+async def test_a_weaker_entry_for_one_campaign_leaves_the_general_one_alone(world: World) -> None:
+    general, _ = await world.suppress(reason="complaint")
+    await world.suppress(reason="no_engagement", campaign="spring", expires_at=SHORT)
+
+    entries = world.store.read(lambda tx: suppressions.listed(tx, TENANT, subject=PAT, limit=9, offset=0), (TENANT,))
+    assert [one for one in entries if not one.campaign] == [general]
+
+
+async def test_mail_in_flight_is_stopped_by_an_entry_that_was_there_already(world: World) -> None:
+    entry, _ = await world.suppress(expires_at=SHORT)
+    world.advance(3601)
+    receipt = await world.send()
+
+    again, stopped = await world.suppress(reason="hard_bounce")
+
+    assert (again.id, stopped) == (entry.id, [receipt.record.id])

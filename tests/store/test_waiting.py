@@ -100,17 +100,17 @@ async def test_released_mail_sees_only_flights_that_began_before_its_own(world: 
 async def test_long_queued_mail_is_judged_again_and_may_be_blocked(world: World) -> None:
     receipt = await world.send()
     world.advance(700)
-    world.store.write((TENANT,), lambda tx: _pause(world, tx))
+    world.store.write((TENANT,), lambda tx: _close(world, tx))
     await world.look()
 
     assert world.state(receipt) is State.BLOCKED
-    assert world.record(receipt.record.id).deliveries[0].reason == "mailbox_paused"
+    assert world.record(receipt.record.id).deliveries[0].reason == "mailbox_not_active"
 
 
-def _pause(world: World, tx: object) -> None:
+def _close(world: World, tx: object) -> None:
     from gateway.store import agents
 
-    agents.set_mailbox_status(tx, TENANT, world.box[BOXES[0]].id, "paused")  # type: ignore[arg-type]
+    agents.set_mailbox_status(tx, TENANT, world.box[BOXES[0]].id, "error")  # type: ignore[arg-type]
 
 
 async def test_an_operators_word_holds_at_every_release(world: World) -> None:

@@ -18,10 +18,19 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("role", sa.Text(), nullable=False),
         sa.Column("metadata", sa.Text(), nullable=False),
+        sa.Column("options", sa.Text(), nullable=False),
         sa.Column("created_us", sa.BigInteger(), nullable=False),
         sa.Column("heartbeat_us", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("tenant", "id"),
         sa.UniqueConstraint("tenant", "name", name="agents_name"),
+    )
+    op.create_table(
+        "alarms",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("subject", sa.Text(), nullable=False),
+        sa.Column("quiet_us", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", "name", "subject"),
     )
     op.create_table(
         "api_keys",
@@ -37,6 +46,8 @@ def upgrade() -> None:
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("created_us", sa.BigInteger(), nullable=False),
         sa.Column("used_us", sa.BigInteger(), nullable=True),
+        sa.Column("created_by", sa.Text(), nullable=True),
+        sa.Column("per_minute", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("tenant", "id"),
         sa.UniqueConstraint("hash", name="api_keys_hash"),
     )
@@ -61,6 +72,22 @@ def upgrade() -> None:
         sa.Column("offset_us", sa.BigInteger(), nullable=False),
         sa.Column("relay_paused", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_table(
+        "consents",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("no", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("address", sa.Text(), nullable=False),
+        sa.Column("basis", sa.Text(), nullable=False),
+        sa.Column("source", sa.Text(), nullable=True),
+        sa.Column("jurisdiction", sa.Text(), nullable=True),
+        sa.Column("created_by", sa.Text(), nullable=False),
+        sa.Column("granted_us", sa.BigInteger(), nullable=False),
+        sa.Column("revoked_us", sa.BigInteger(), nullable=True),
+        sa.Column("created_us", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", "key", "no"),
     )
     op.create_table(
         "contacts",
@@ -118,6 +145,7 @@ def upgrade() -> None:
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("mailbox", sa.Text(), nullable=False),
         sa.Column("actor", sa.Text(), nullable=False),
+        sa.Column("thread", sa.Text(), nullable=True),
         sa.Column("digest", sa.Text(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("claim_no", sa.BigInteger(), nullable=False),
@@ -130,6 +158,7 @@ def upgrade() -> None:
         sa.Column("attempts", sa.BigInteger(), nullable=False),
         sa.Column("tried", sa.BigInteger(), nullable=False),
         sa.Column("assumed", sa.BigInteger(), nullable=False),
+        sa.Column("dsn", sa.Text(), nullable=False),
         sa.Column("forbidden", sa.Text(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("detail", sa.Text(), nullable=False),
@@ -172,7 +201,16 @@ def upgrade() -> None:
         postgresql_where=sa.text("state IN ('held', 'unknown')"),
         sqlite_where=sa.text("state IN ('held', 'unknown')"),
     )
+    op.create_index("deliveries_recent", "deliveries", ["tenant", "contact", "since_us"], unique=False)
     op.create_index("deliveries_send", "deliveries", ["tenant", "send_id"], unique=False)
+    op.create_index(
+        "deliveries_thread",
+        "deliveries",
+        ["tenant", "thread", "since_us"],
+        unique=False,
+        postgresql_where=sa.text("thread IS NOT NULL"),
+        sqlite_where=sa.text("thread IS NOT NULL"),
+    )
     op.create_table(
         "epochs",
         sa.Column("id", sa.Text(), nullable=False),
@@ -201,11 +239,31 @@ def upgrade() -> None:
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("address", sa.Text(), nullable=False),
         sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("display_name", sa.Text(), nullable=True),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("options", sa.Text(), nullable=False),
         sa.Column("created_us", sa.BigInteger(), nullable=False),
+        sa.Column("updated_us", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("tenant", "id"),
         sa.UniqueConstraint("tenant", "key", name="mailboxes_key"),
+    )
+    op.create_index("mailboxes_address", "mailboxes", ["key"], unique=False)
+    op.create_table(
+        "people",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("address", sa.Text(), nullable=False),
+        sa.Column("external_id", sa.Text(), nullable=True),
+        sa.Column("name", sa.Text(), nullable=True),
+        sa.Column("lifecycle_stage", sa.Text(), nullable=True),
+        sa.Column("deal_stage", sa.Text(), nullable=True),
+        sa.Column("metadata", sa.Text(), nullable=False),
+        sa.Column("created_us", sa.BigInteger(), nullable=False),
+        sa.Column("updated_us", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", "id"),
+        sa.UniqueConstraint("tenant", "external_id", name="people_external_id"),
+        sa.UniqueConstraint("tenant", "key", name="people_key"),
     )
     op.create_table(
         "sends",
@@ -229,10 +287,12 @@ def upgrade() -> None:
         sa.Column("subject", sa.Text(), nullable=False),
         sa.Column("message_id", sa.Text(), nullable=False),
         sa.Column("in_reply_to", sa.Text(), nullable=True),
+        sa.Column("sketch", sa.LargeBinary(), nullable=False),
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("not_before_us", sa.BigInteger(), nullable=True),
         sa.Column("door", sa.Text(), nullable=False),
         sa.Column("send_reason", sa.Text(), nullable=True),
+        sa.Column("template", sa.Text(), nullable=True),
         sa.Column("override", sa.Text(), nullable=True),
         sa.Column("approved", sa.Text(), nullable=False),
         sa.Column("created_us", sa.BigInteger(), nullable=False),
@@ -243,6 +303,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("tenant", "mailbox", "idem_slot", name="sends_idempotency"),
     )
     op.create_index("sends_message_id", "sends", ["tenant", "message_id"], unique=False)
+    op.create_index("sends_newest", "sends", ["tenant", "created_us", "id"], unique=False)
     op.create_table(
         "suppressions",
         sa.Column("tenant", sa.Text(), nullable=False),
@@ -259,7 +320,43 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("tenant", "id"),
         sa.UniqueConstraint("tenant", "subject", "campaign", name="suppressions_subject"),
     )
+    op.create_index(
+        "suppressions_domains",
+        "suppressions",
+        ["tenant", "created_us"],
+        unique=False,
+        postgresql_where=sa.text("replace(subject, '@', '') = subject"),
+        sqlite_where=sa.text("replace(subject, '@', '') = subject"),
+    )
     op.create_index("suppressions_newest", "suppressions", ["tenant", "created_us"], unique=False)
+    op.create_table(
+        "template_versions",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("template_id", sa.Text(), nullable=False),
+        sa.Column("no", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("subject", sa.Text(), nullable=True),
+        sa.Column("html", sa.Text(), nullable=True),
+        sa.Column("text", sa.Text(), nullable=True),
+        sa.Column("variables", sa.Text(), nullable=True),
+        sa.Column("created_by", sa.Text(), nullable=False),
+        sa.Column("created_us", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", "template_id", "no"),
+    )
+    op.create_table(
+        "templates",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("slug", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("type", sa.Text(), nullable=False),
+        sa.Column("latest", sa.BigInteger(), nullable=False),
+        sa.Column("published", sa.BigInteger(), nullable=True),
+        sa.Column("created_by", sa.Text(), nullable=False),
+        sa.Column("created_us", sa.BigInteger(), nullable=False),
+        sa.Column("updated_us", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", "id"),
+        sa.UniqueConstraint("tenant", "slug", name="templates_slug"),
+    )
     op.create_table(
         "tenants",
         sa.Column("id", sa.Text(), nullable=False),
@@ -268,4 +365,20 @@ def upgrade() -> None:
         sa.Column("created_us", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
     )
+    op.create_table(
+        "uploads",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("key_id", sa.Text(), nullable=False),
+        sa.Column("mailbox", sa.Text(), nullable=True),
+        sa.Column("filename", sa.Text(), nullable=False),
+        sa.Column("content_type", sa.Text(), nullable=False),
+        sa.Column("size", sa.BigInteger(), nullable=False),
+        sa.Column("sha256", sa.Text(), nullable=False),
+        sa.Column("data", sa.LargeBinary(), nullable=False),
+        sa.Column("created_us", sa.BigInteger(), nullable=False),
+        sa.Column("expires_us", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", "id"),
+    )
+    op.create_index("uploads_expires", "uploads", ["expires_us"], unique=False)
     op.execute("INSERT INTO clock (id, offset_us, relay_paused) VALUES (1, 0, 0)")
