@@ -12,9 +12,9 @@ from gateway.core.record import Document, instant
 from gateway.core.verdict import Mode
 from gateway.doors.auth import Grant
 from gateway.doors.context import Context
-from gateway.doors.fields import Name, Person, Shape, Token, Words
-from gateway.doors.http.described import PROBLEMS, takes
-from gateway.doors.http.inlet import Needs, agent_of, context_of, take
+from gateway.doors.fields import Name, Person, Shape, Token, TokenText, Words
+from gateway.doors.http.described import PROBLEMS, asks, takes
+from gateway.doors.http.inlet import Needs, agent_of, context_of, query, take
 from gateway.doors.http.problems import problem, reply
 from gateway.doors.http.sends import wishes_of
 from gateway.doors.refusal import Faults, forbidden
@@ -55,6 +55,14 @@ class Kept(Shape):
     duration_minutes: Minutes = HALF_AN_HOUR
     agent_id: Name | None = None
     agent_name: Name | None = None
+
+
+class Given(Shape):
+    """A lease to give back."""
+
+    fencing_token: TokenText | None = Field(
+        None, description="The lease's token: an old one is told apart from a lapsed one."
+    )
 
 
 @router.post("/v1/agent/coordination/lease", openapi_extra=takes(Wanted))
@@ -146,14 +154,14 @@ async def renew_lease(request: Request, lease_id: str, grant: Writing) -> Respon
     return reply(body)
 
 
-@router.delete("/v1/agent/coordination/lease/{lease_id}")
+@router.delete("/v1/agent/coordination/lease/{lease_id}", openapi_extra=asks(Given))
 async def release_lease(request: Request, lease_id: str, grant: Writing) -> Response:
     """Give a contact back; `inFlight` names mail of the holder's that is still on its way and closes it a little longer."""
-    grant.same_tenant(request.query_params.get("tenantId"))
+    asked = query(request, Given, grant)
     context = context_of(request)
     agent = await agent_of(request, grant)
     lease_id = await _touched(context, grant, lease_id)
-    wish = Release(grant.tenant, agent, lease_id)
+    wish = Release(grant.tenant, agent, lease_id, asked.fencing_token)
     done = await context.writer.do(Rank.LEASE, (grant.tenant,), contacts.release, wish)
     if not done.released:
         return reply({"released": False, "reason": done.reason})

@@ -1,16 +1,13 @@
 """`POST /v1/agent/register`: an agent enters the registry, or is refreshed by its name, and may take the calling key."""
 
-import json
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import AfterValidator, Field
 
-from gateway.core.headers import has_controls
 from gateway.doors.auth import Grant
-from gateway.doors.fields import Name, Shape, fault
+from gateway.doors.fields import Metadata, Name, Shape, fault
 from gateway.doors.http.described import PROBLEMS, takes
 from gateway.doors.http.inlet import Needs, context_of, take
 from gateway.doors.http.keys import shown
@@ -21,9 +18,6 @@ from gateway.store.writer import Rank
 
 router = APIRouter(tags=["coordination"], responses=PROBLEMS)
 Writing = Annotated[Grant, Depends(Needs("send"))]
-
-METADATA_MAX = 16_384
-"""Characters of an agent's metadata as JSON."""
 
 _LIKE_AN_ID = re.compile(r"agent_[0-9a-f]+", re.IGNORECASE)
 
@@ -37,24 +31,6 @@ def _agent_name(name: str) -> str:
     return name
 
 
-def _metadata(value: dict[str, Any]) -> dict[str, Any]:
-    if len(json.dumps(value)) > METADATA_MAX:
-        raise fault(f"is longer than {METADATA_MAX} characters as JSON")
-    if any(has_controls(text) for text in _texts(value)):
-        raise fault("control characters are not allowed")
-    return value
-
-
-def _texts(value: object) -> Iterator[str]:
-    """All names and texts within a value of JSON; its depth has an end."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        yield from value
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _texts(inner)
-
-
 class Registration(Shape):
     """An agent to register."""
 
@@ -63,9 +39,7 @@ class Registration(Shape):
     )
     agent_role: Name = "general"
     bind_key: bool = Field(default=False, description="Let the calling key act as this agent, for good.")
-    metadata: Annotated[dict[str, Any], AfterValidator(_metadata)] = Field(
-        default={}, description="Kept with the agent."
-    )
+    metadata: Metadata = Field(default={}, description="Kept with the agent.")
 
 
 @router.post("/v1/agent/register", openapi_extra=takes(Registration))

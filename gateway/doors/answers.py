@@ -1,10 +1,11 @@
-"""What a caller is told of a send and of its dry run (SEMANTICS 4), in no protocol's terms."""
+"""What a caller is told of a send, of its dry run (SEMANTICS 4) and of a key, in no protocol's terms."""
 
 from gateway.core.delivery import State
 from gateway.core.record import Document, Receipt, Record, instant
 from gateway.core.status import answer, delivery_status, status, strictest
+from gateway.store.keys import SCOPES, Key
 
-LATE = {"suppressed": 403, "stale_fencing_token": 409}
+LATE = {"suppressed": 403, "no_consent": 403, "stale_fencing_token": 409}
 """HTTP status of a strict refusal for what blocked a mail after it had been accepted."""
 CONFLICT = 409
 HELD = 202
@@ -14,7 +15,7 @@ OK = 200
 def under_way(record: Record) -> bool:
     """Whether a first attempt is still to come, or one is being made."""
     return any(
-        d.state in (State.CLAIMED, State.PERMITTED) or (d.state is State.QUEUED and not d.attempts)
+        d.state in (State.CLAIMED, State.PERMITTED) or (d.state is State.QUEUED and not d.tried)
         for d in record.deliveries
     )
 
@@ -35,6 +36,7 @@ def strict_status(record: Record) -> int:
 def stored(record: Record) -> Document:
     """A record as it is told when somebody asks for it."""
     name, _ = status(record.deliveries)
+    template, _, version = (record.template or "").partition(":")
     return answer(Receipt(record)) | {
         "deliveryStatus": delivery_status(name),
         "kind": record.kind,
@@ -42,6 +44,8 @@ def stored(record: Record) -> Document:
         "agentId": record.agent,
         "threadId": record.thread,
         "campaignAction": record.campaign,
+        "templateId": template or None,
+        "templateVersion": int(version) if version else None,
         "subject": record.subject,
         "createdAt": instant(record.created_at),
         "decidedAt": instant(record.decided_at),
@@ -86,3 +90,26 @@ def simulated(receipt: Receipt, sender: str) -> Document:
     if later and record.not_before is not None:
         body["scheduledFor"] = record.not_before.date().isoformat()
     return body
+
+
+def of_key(key: Key) -> Document:
+    """A key without its secret."""
+    scopes = sorted(key.scopes, key=SCOPES.index)
+    permissions = [scope for scope in scopes if scope != "operator"]
+    return {
+        "id": key.id,
+        "tenantId": key.tenant,
+        "keyPrefix": key.prefix,
+        "label": key.label,
+        "status": key.status,
+        "scopes": scopes,
+        "agentId": key.agent,
+        "scopeAllMailboxes": key.mailboxes is None,
+        "mailboxes": list(key.mailboxes or ()),
+        "mailboxScopes": [{"mailboxId": box, "permissions": permissions} for box in key.mailboxes or ()],
+        "transactional": key.transactional,
+        "requestsPerMinute": key.per_minute,
+        "createdByKeyId": key.created_by,
+        "createdAt": instant(key.created_at),
+        "lastUsedAt": instant(key.used_at),
+    }

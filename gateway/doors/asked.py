@@ -2,7 +2,17 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, PlainValidator, StringConstraints, Tag, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainValidator,
+    PrivateAttr,
+    StringConstraints,
+    Tag,
+    WithJsonSchema,
+)
 
 from gateway.core.headers import FIELDS_MAX, MimeError, check_header, has_controls, protected
 from gateway.core.mime import ATTACHMENTS_MAX
@@ -64,14 +74,21 @@ class Header(Part):
 class File(Part):
     """A file to attach; with a content id, html can show it as `cid:`."""
 
-    filename: Annotated[str, StringConstraints(max_length=255)]
-    content: Octets = Field(description="The file in base64.")
-    content_type: Annotated[str, StringConstraints(max_length=255)] = "application/octet-stream"
+    id: Name | None = Field(None, description="A file that was uploaded before, in place of its content.")
+    filename: Annotated[str, StringConstraints(max_length=255)] | None = Field(
+        None, description="Its name; of an upload, at most the same."
+    )
+    content: Octets | None = Field(None, description="The file in base64.")
+    content_type: Annotated[str, StringConstraints(max_length=255)] | None = Field(
+        None, description="Its media type, application/octet-stream without it; of an upload, at most the same."
+    )
     content_id: Annotated[str, StringConstraints(max_length=200)] | None = None
 
 
 class Payload(Part):
-    """What is said, for clients that fill templates."""
+    """What is said, for clients that fill templates; with a stored template, whatever its variables are."""
+
+    model_config = ConfigDict(extra="allow")
 
     subject: Subject | None = None
     text: Text | None = None
@@ -95,10 +112,34 @@ def _not_humanized(value: object) -> bool:
     return False
 
 
+def _odd_variables(given: dict[str, Any]) -> list[tuple[str, str]]:
+    """Members of a payload that no stored template is there for."""
+    name, payload = given.get("templateId"), given["payload"]
+    if not isinstance(payload, dict) or (isinstance(name, str) and not name.startswith("_")):
+        return []
+    odd = [member for member in payload if member not in CONTENT]
+    return [(f"payload.{member}" if member.isidentifier() else "payload", "is not known") for member in odd]
+
+
+def _bare_files(files: object) -> list[tuple[str, str]]:
+    """Files with neither content nor id, or with both."""
+    found: list[tuple[str, str]] = []
+    for number, file in enumerate(files if isinstance(files, list) else ()):
+        if not isinstance(file, dict):
+            continue
+        if file.get("id") is not None:
+            if file.get("content") is not None:
+                found.append((f"attachments[{number}].content", "the upload has it"))
+            continue
+        needed = [name for name in ("filename", "content") if file.get(name) is None]
+        found += [(f"attachments[{number}].{name}", "is required") for name in needed]
+    return found
+
+
 class SendRequest(Shape):
     """A mail to send, or to try in a dry run."""
 
-    unsupported: ClassVar = frozenset({"deferOnWarmup", "humanizeStyle", "humanizeProvider", "attachments[].id"})
+    unsupported: ClassVar = frozenset({"deferOnWarmup", "humanizeStyle", "humanizeProvider"})
 
     from_: Sender | None = Field(None, alias="from", description="One of the key's mailboxes, with or without a name.")
     mailbox_id: Name | None = Field(None, description="The mailbox to send from, by id; without it, the key's first.")
@@ -110,8 +151,10 @@ class SendRequest(Shape):
     subject: Subject | None = None
     text: Text | None = None
     html: Text | None = None
-    payload: Payload | None = Field(None, description="subject, text and html, in place of those at the top level.")
-    template_id: Name | None = Field(None, description="A name that begins with _ is accepted and means nothing here.")
+    payload: Payload | None = Field(None, description="A stored template's variables; else subject, text and html.")
+    template_id: Name | None = Field(
+        None, description="A stored template, by slug or id; a name that begins with _ means nothing here."
+    )
     headers: Headers | None = Field(
         None, description="The caller's own headers, as object or as list of name and value."
     )
@@ -135,6 +178,7 @@ class SendRequest(Shape):
     humanize: (
         Annotated[bool, PlainValidator(_not_humanized), WithJsonSchema({"type": "boolean", "const": False})] | None
     ) = None
+    _made_from: str | None = PrivateAttr(None)
 
     @classmethod
     def clashes(cls, given: dict[str, Any]) -> list[tuple[str, str]]:
@@ -143,6 +187,8 @@ class SendRequest(Shape):
         found: list[tuple[str, str]] = []
         if "payload" in present:
             found += [(name, "stands in payload or here, not in both") for name in CONTENT if name in present]
+            found += _odd_variables(given)
+        found += _bare_files(given.get("attachments"))
         if "rawMessage" in present:
             found += [(name, "the raw message says this itself") for name in COMPOSED if name in present]
         if {"recipientEmail", "to"} <= present:
@@ -152,6 +198,27 @@ class SendRequest(Shape):
         if present.isdisjoint({"recipientEmail", "to", "cc", "bcc", "rawMessage"}):
             found.append(("to", NOBODY))
         return found
+
+    @property
+    def stored_template(self) -> str | None:
+        """The template that the store is to have."""
+        return None if self.template_id is None or self.template_id.startswith("_") else self.template_id
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """What is given for the gaps of a stored template."""
+        return {} if self.payload is None else self.payload.model_dump(exclude_unset=True)
+
+    @property
+    def made_from(self) -> str | None:
+        """The stored template that was filled in, as id:version."""
+        return self._made_from
+
+    def filled(self, name: str, changes: dict[str, Any]) -> "SendRequest":
+        """The same request with `changes`, made from the stored template of this name (id:version)."""
+        made = self.model_copy(update=changes)
+        made._made_from = name  # noqa: SLF001  (it is one of these)
+        return made
 
     def say(self, name: str) -> str | None:
         """Subject, text or html, wherever it was given."""
@@ -169,7 +236,7 @@ class SendRequest(Shape):
     def size(self) -> int:
         """About how many bytes the message will have."""
         texts = sum(len(self.say(name) or "") for name in CONTENT)
-        return texts + len(self.raw_message or b"") + sum(len(file.content) for file in self.attachments or ())
+        return texts + len(self.raw_message or b"") + sum(len(file.content or b"") for file in self.attachments or ())
 
     @property
     def own_headers(self) -> tuple[tuple[str, str], ...]:

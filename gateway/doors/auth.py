@@ -9,9 +9,12 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from gateway.core.address import KeyRules
+from gateway.doors.limits import Limits
 from gateway.doors.refusal import Refusal, forbidden, missing
+from gateway.doors.uses import Uses
 from gateway.store import Store, agents, keys
 from gateway.store.agents import Mailbox
 from gateway.store.tx import Profile, Tx
@@ -20,7 +23,7 @@ FRESH_SECONDS = 1.0
 """How long a key that was looked up is believed."""
 
 KEPT_MAX = 10_000
-"""Keys that are remembered at once."""
+"""Keys that are remembered at once, and such as have been good once."""
 
 RAW_KEY = re.compile(r"gk_live_[A-Za-z0-9_-]{43}")
 IMPLIED = {"operator": keys.SCOPES, "manage": ("read", "send", "manage")}
@@ -39,7 +42,10 @@ class Tenancy:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a caller may do. `agent` is the id of the agent that the key is bound to, `mailboxes` `None` for all."""
+    """What a caller may do. `agent` is the id of the agent that the key is bound to, `mailboxes` `None` for all.
+
+    `key_id` is empty for a caller in a trusted network, who has no key.
+    """
 
     tenant: str
     key_id: str
@@ -49,6 +55,8 @@ class Grant:
     transactional: bool
     tenancy: Tenancy
     prefix: str = ""
+    per_minute: int | None = None
+    used_at: datetime | None = None
 
     @property
     def actor(self) -> str:
@@ -90,27 +98,55 @@ class Authenticator:
 
     def __init__(self, store: Store, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Remember nothing yet; `clock` gives seconds."""
+        self.limits = Limits(clock)
+        self.uses = Uses(store, clock)
         self._store = store
+        self._good: dict[str, None] = {}
         self._clock = clock
         self._kept: dict[str, tuple[float, Grant]] = {}
         self._asking: dict[str, asyncio.Task[Grant | None]] = {}
         self._turn = 0
 
-    async def grant(self, raw: str) -> Grant:
-        """What the holder of a key may do. Raises Refusal 401, StoreUnavailableError."""
-        if RAW_KEY.fullmatch(raw) is None:
-            raise unauthorized()
+    async def grant(self, raw: str, address: str | None = None) -> Grant:
+        """What the holder of a key may do; `address` is where the caller is.
+
+        Raises Refusal 401, and 429 for a key that was never good where too many wrong ones came from there;
+        StoreUnavailableError.
+        """
         name = keys.key_hash(raw)
         kept = self._kept.get(name)
         if kept is not None and self._clock() < kept[0]:
-            return kept[1]
+            found: Grant | None = kept[1]
+        else:
+            if name not in self._good:
+                self.limits.refuse_guesses(address)
+            found = await self._found(name, raw) if RAW_KEY.fullmatch(raw) else None
+        if found is None:
+            self.limits.note_guess(address)
+            raise unauthorized()
+        self.uses.note(found.tenant, found.key_id)
+        return found
+
+    async def _found(self, name: str, raw: str) -> Grant | None:
         asking = self._asking.get(name)
         if asking is None:
             asking = self._asking[name] = asyncio.create_task(self._look_up(name, raw))
-        found = await asyncio.shield(asking)
-        if found is None:
-            raise unauthorized()
-        return found
+        return await asyncio.shield(asking)
+
+    async def trusted(self, agent: str) -> Grant:
+        """What an agent may do that sends without a key, from a trusted network: it sends from its tenant's mailboxes.
+
+        The agent is named by id or name, which only one tenant may have. Raises Refusal, StoreUnavailableError.
+        """
+        name = f"agent {agent}"  # with its blank it is no key's hash
+        kept = self._kept.get(name)
+        if kept is not None and self._clock() < kept[0]:
+            return kept[1]
+        until, turn = self._clock() + FRESH_SECONDS, self._turn
+        grant = await asyncio.to_thread(self._read_trusted, agent)
+        if turn == self._turn:
+            self._keep(name, until, grant)
+        return grant
 
     def forget(self) -> None:
         """Believe nothing any more: a key, a binding or a mailbox has just been changed here."""
@@ -127,11 +163,26 @@ class Authenticator:
                 self._asking.pop(name, None)
         if turn == self._turn:  # else it may have been read before what has changed
             self._kept.pop(name, None)
+            self._good.pop(name, None)
             if found is not None:
-                while len(self._kept) >= KEPT_MAX:
-                    self._kept.pop(next(iter(self._kept)))
-                self._kept[name] = (until, found)
+                self._keep(name, until, found)
+                while len(self._good) >= KEPT_MAX:
+                    self._good.pop(next(iter(self._good)))
+                self._good[name] = None
         return found
+
+    def _keep(self, name: str, until: float, grant: Grant) -> None:
+        while len(self._kept) >= KEPT_MAX:
+            self._kept.pop(next(iter(self._kept)))
+        self._kept[name] = (until, grant)
+
+    def _read_trusted(self, who: str) -> Grant:
+        found = self._store.read(lambda tx: agents.find_everywhere(tx, who))
+        if len(found) != 1:
+            raise forbidden("agent_not_found", "the agent of this network is not known, or several tenants have it")
+        tenant, agent = found[0]
+        tenancy = self._store.read(lambda tx: _tenancy(tx, tenant), (tenant,))
+        return Grant(tenant, "", agent, None, frozenset({"send"}), transactional=False, tenancy=tenancy)
 
     def _read(self, raw: str) -> Grant | None:
         key = self._store.read(lambda tx: keys.find_key(tx, raw))
@@ -139,10 +190,6 @@ class Authenticator:
 
 
 def _granted(tx: Tx, key: keys.Key) -> Grant:
-    profile = tx.profile(key.tenant)
-    boxes = tuple(agents.list_mailboxes(tx, key.tenant))
-    domains = frozenset(box.address.rpartition("@")[2] for box in boxes)
-    tenancy = Tenancy(profile, profile.rules, boxes, domains)
     return Grant(
         key.tenant,
         key.id,
@@ -150,9 +197,18 @@ def _granted(tx: Tx, key: keys.Key) -> Grant:
         key.mailboxes,
         with_implied(key.scopes),
         key.transactional,
-        tenancy,
+        _tenancy(tx, key.tenant),
         key.prefix,
+        key.per_minute,
+        key.used_at,
     )
+
+
+def _tenancy(tx: Tx, tenant: str) -> Tenancy:
+    profile = tx.profile(tenant)
+    boxes = tuple(agents.list_mailboxes(tx, tenant))
+    domains = frozenset(box.address.rpartition("@")[2] for box in boxes)
+    return Tenancy(profile, profile.rules, boxes, domains)
 
 
 def unauthorized() -> Refusal:
@@ -166,7 +222,7 @@ def acting(tx: Tx, grant: Grant, named: Iterable[str], *, operator: bool = False
     A bound key acts as its own agent alone. Another key names an agent that no key is bound to; `operator` lets a person
     name any. `None` where nobody is named. Raises Refusal: agent_not_found, agent_mismatch, agent_bound_to_key.
     """
-    ids = {_known(tx, grant.tenant, who).id for who in named}
+    ids = {known_agent(tx, grant.tenant, who).id for who in named}
     if grant.agent is not None:
         if ids - {grant.agent}:
             raise forbidden("agent_mismatch", "the key is bound to another agent", keyAgentId=grant.agent)
@@ -180,7 +236,8 @@ def acting(tx: Tx, grant: Grant, named: Iterable[str], *, operator: bool = False
     return None
 
 
-def _known(tx: Tx, tenant: str, who: str) -> agents.Agent:
+def known_agent(tx: Tx, tenant: str, who: str) -> agents.Agent:
+    """The agent of this id or name. Raises Refusal 404."""
     found = agents.find_agent(tx, tenant, who) if who.isprintable() else None
     if found is None:
         raise missing("agent_not_found", "there is no such agent")

@@ -5,8 +5,9 @@ read with a `Reader` as their context, which knows the tenant's rules for addres
 """
 
 import binascii
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar
@@ -25,11 +26,14 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from gateway.core import allowlist
 from gateway.core.address import Address, AddressError, KeyRules, domain_of, parse
 from gateway.core.headers import has_controls
 
 PEOPLE_MAX = 10_000
 TOKEN_MAX = 2**63 - 1
+METADATA_MAX = 16_384
+"""Characters of metadata as JSON."""
 AHEAD = timedelta(days=366)
 """How far ahead a time may lie."""
 
@@ -58,6 +62,10 @@ class Reader:
         """The domain by which the tenant's person keys know it. Raises AddressError."""
         return self.rules.canonical(domain_of(text))
 
+    def pattern(self, text: str) -> str:
+        """A pattern of an allow list (core/allowlist) as it is kept. Raises AddressError."""
+        return allowlist.pattern(text, self.rules)
+
 
 def fault(why: str) -> PydanticCustomError:
     """What is wrong with a value, in one dull sentence that repeats nothing of it."""
@@ -70,8 +78,13 @@ def _line(value: str) -> str:
     return value
 
 
+def has_odd_controls(text: str) -> bool:
+    """Whether a text holds control characters that no text of several lines has."""
+    return _C0.search(text) is not None
+
+
 def _text(value: str) -> str:
-    if _C0.search(value):
+    if has_odd_controls(value):
         raise fault("control characters other than TAB, CR and LF are not allowed")
     return value
 
@@ -135,6 +148,24 @@ def _octets(value: object) -> bytes:
         raise fault("must be base64 without line breaks") from None
 
 
+def _metadata(value: dict[str, Any]) -> dict[str, Any]:
+    if len(json.dumps(value)) > METADATA_MAX:
+        raise fault(f"is longer than {METADATA_MAX} characters as JSON")
+    if any(has_controls(text) for text in _texts(value)):
+        raise fault("control characters are not allowed")
+    return value
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All names and texts within a value of JSON; its depth has an end."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(inner)
+
+
 def _digits(value: object) -> object:
     """A number of a query; it comes as text."""
     return int(value) if isinstance(value, str) and re.fullmatch(r"\d{1,18}", value, re.ASCII) else value
@@ -153,6 +184,8 @@ MessageId = Annotated[str, StringConstraints(pattern=r"^(<[!-;=?-~]{1,900}>|[!-;
 Person = Annotated[Address, PlainValidator(_address(Reader.person)), WithJsonSchema(_EMAIL)]
 Sender = Annotated[Address, PlainValidator(_address(Reader.sender)), WithJsonSchema(_EMAIL)]
 Domain = Annotated[str, PlainValidator(_address(Reader.domain)), WithJsonSchema({"type": "string"})]
+_PATTERN = {"type": "string", "examples": ["example.com", "*.example.com", "pat@example.com", "*"]}
+Pattern = Annotated[str, PlainValidator(_address(Reader.pattern)), WithJsonSchema(_PATTERN)]
 People = Annotated[
     list[Person],
     Field(max_length=PEOPLE_MAX),
@@ -160,9 +193,12 @@ People = Annotated[
     WithJsonSchema({"anyOf": [_EMAIL, {"type": "array", "items": _EMAIL, "maxItems": PEOPLE_MAX}]}),
 ]
 Token = Annotated[int, Field(ge=0, le=TOKEN_MAX)]
+TokenText = Annotated[int, BeforeValidator(_digits), Field(ge=0, le=TOKEN_MAX)]
 Coming = Annotated[datetime, PlainValidator(_coming), WithJsonSchema(_TIME)]
 Future = Annotated[datetime, PlainValidator(_future), WithJsonSchema(_TIME)]
 Octets = Annotated[bytes, PlainValidator(_octets), WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
+Metadata = Annotated[dict[str, Any], AfterValidator(_metadata)]
+Instant = Annotated[datetime, PlainValidator(moment), WithJsonSchema(_TIME)]
 Count = Annotated[int, BeforeValidator(_digits), Field(ge=0)]
 
 

@@ -32,13 +32,24 @@ class Letter:
     sender: str
 
 
-def write(asked: SendRequest, grant: Grant, reader: Reader, terms: Terms, *, may_be_empty: bool = False) -> Letter:
-    """Make the ticket of a request; `may_be_empty` is for one that only asks. Raises Faults, Refusal."""
-    if asked.template_id is not None and not asked.template_id.startswith("_"):
+def write(
+    asked: SendRequest,
+    grant: Grant,
+    reader: Reader,
+    terms: Terms,
+    *,
+    may_be_empty: bool = False,
+    said: Parsed | None = None,
+) -> Letter:
+    """Make the ticket of a request; `may_be_empty` is for one that only asks. Raises Faults, Refusal.
+
+    `said` is the raw message as a door has read it already.
+    """
+    if asked.stored_template is not None and asked.made_from is None:
         raise missing("template_not_found", "there is no such template; names that begin with _ need none")
     if not asked.says_something and not may_be_empty:
         raise Faults([("text", NOTHING)])
-    parsed = None if asked.raw_message is None else message.parsed(asked.raw_message)
+    parsed = said or (None if asked.raw_message is None else message.parsed(asked.raw_message))
     box = mailbox(grant, _author(asked, parsed, reader), asked.mailbox_id)
     recipients = _recipients(asked, parsed, reader)
     tokens = _tokens(asked, recipients, terms.fencing_token)
@@ -46,14 +57,14 @@ def write(asked: SendRequest, grant: Grant, reader: Reader, terms: Terms, *, may
         made = message.composed(asked, recipients, box, terms)
     else:
         made = message.handed_in(asked.raw_message or b"", parsed, reader, box, terms)
-    content, keys = made.content, [r.address.key for r in recipients]
+    content, keys = made.content, list(terms.offered) or [r.address.key for r in recipients]
     key = terms.idempotency_key or asked.idempotency_key or asked.dedupe_key
     mail = Submission(
         id=terms.id,
         tenant=grant.tenant,
         mailbox=box.id,
         agent=terms.agent,
-        key_id=grant.key_id,
+        key_id=grant.key_id or None,
         envelope=Envelope(box.address, recipients),
         content=content,
         idempotency_key=key or _derived(box, keys, asked, content.digest),
@@ -66,6 +77,7 @@ def write(asked: SendRequest, grant: Grant, reader: Reader, terms: Terms, *, may
         derived_key=key is None,
         door=terms.door,
         override=asked.override_reason,
+        template=asked.made_from,
     )
     return Letter(Ticket(mail, made.body, asked.send_reason), made.sender)
 

@@ -8,12 +8,16 @@ from gateway.core.address import Address, AddressError
 from gateway.core.fingerprint import bare_id
 from gateway.core.headers import has_controls
 from gateway.core.mail import Content, Recipient
-from gateway.core.mime import Attachment, Draft, MimeError, compose, digest, prepare, read
+from gateway.core.mime import Attachment, Draft, MimeError, auto_submitted, compose, digest, prepare, read
 from gateway.core.readmime import Parsed
-from gateway.doors.asked import SendRequest
+from gateway.core.sketch import sketch
+from gateway.doors.asked import File, SendRequest
 from gateway.doors.fields import Reader
 from gateway.doors.refusal import Faults
 from gateway.store.agents import Mailbox
+
+OCTETS = "application/octet-stream"
+"""The type of a file of which none is given."""
 
 ID_MAX = 998
 """Octets of a message id: what one line can hold (RFC 5322 2.1.1)."""
@@ -30,7 +34,8 @@ KNOWN = frozenset({*MEMBERS.values(), "text", "html", "attachments", "headers"})
 class Terms:
     """What the door adds to a request: its id, the time (UTC), our name in Message-ID, the agent that acts.
 
-    `idempotency_key` and `fencing_token` are those of the protocol's own headers.
+    `idempotency_key` and `fencing_token` are those of the protocol's own headers; `offered` are the keys of all people
+    that the mail was offered for, where the door has refused some of them already.
     """
 
     id: str
@@ -40,6 +45,7 @@ class Terms:
     idempotency_key: str | None = None
     fencing_token: int | None = None
     door: str = "http"
+    offered: tuple[str, ...] = ()
 
     @property
     def message_id(self) -> str:
@@ -61,7 +67,7 @@ class Message:
 def composed(asked: SendRequest, recipients: Sequence[Recipient], box: Mailbox, terms: Terms) -> Message:
     """The message of a request that gives its parts. Raises Faults."""
     author = asked.from_ or _address_of(box)
-    files = tuple(Attachment(f.filename, f.content_type, f.content, f.content_id) for f in asked.attachments or ())
+    files = tuple(_file(file) for file in asked.attachments or ())
     draft = Draft(
         from_=author,
         to=tuple(r.address for r in recipients if r.role == "to"),
@@ -74,6 +80,7 @@ def composed(asked: SendRequest, recipients: Sequence[Recipient], box: Mailbox, 
         in_reply_to=asked.in_reply_to,
         references=tuple(asked.references or ()),
         attachments=files,
+        auto_submitted="auto-replied" if asked.kind == "reply" else "auto-generated",
         message_id=terms.message_id,
         date=terms.now,
     )
@@ -88,8 +95,15 @@ def composed(asked: SendRequest, recipients: Sequence[Recipient], box: Mailbox, 
         header_from=(author.key,),
         subject=draft.subject,
         in_reply_to=None if asked.in_reply_to is None else bare_id(asked.in_reply_to),
+        sketch=sketch(draft.subject, draft.text, draft.html, (file.filename for file in files)),
+        auto_submitted=auto_submitted(draft.headers),
     )
     return Message(body, content, draft.references, draft.own_headers, author.spec)
+
+
+def _file(file: File) -> Attachment:
+    assert file.id is None, "uploads are put in before (doors/stored)"  # noqa: S101
+    return Attachment(file.filename or "", file.content_type or OCTETS, file.content or b"", file.content_id)
 
 
 def _member(field: str) -> str:
@@ -100,7 +114,7 @@ def _member(field: str) -> str:
 
 def _address_of(box: Mailbox) -> Address:
     local, _, domain = box.address.rpartition("@")
-    return Address(local, domain, box.key)
+    return Address(local, domain, box.key, box.display_name or "")
 
 
 def parsed(raw: bytes) -> Parsed:
@@ -137,6 +151,8 @@ def handed_in(raw: bytes, said: Parsed, reader: Reader, box: Mailbox, terms: Ter
         subject=plain(said.subject),
         in_reply_to=None if in_reply_to is None else plain(in_reply_to),
         traits=said.traits,
+        sketch=sketch(said.subject, said.text, said.html, (file.filename for file in said.attachments)),
+        auto_submitted=auto_submitted(said.headers),
     )
     return Message(body, content, said.references, said.own_headers, box.address)
 

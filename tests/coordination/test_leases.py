@@ -289,6 +289,32 @@ async def test_what_is_given_back_is_free_and_the_token_rises(door: Door) -> Non
     assert (await lease(door, by="b"))["fencingToken"] == body["fencingToken"] + 1
 
 
+async def test_giving_back_by_an_old_token_is_told_from_a_lapsed_lease(door: Door) -> None:
+    old = await lease(door, durationMinutes=1)
+    door.world.advance(61)
+    lapsed = await release(door, f"{old['id']}?fencingToken={old['fencingToken']}")
+    newer = await lease(door)
+
+    stale = await release(door, f"{old['id']}?fencingToken={old['fencingToken']}")
+    low = await release(door, f"{newer['id']}?fencingToken={old['fencingToken']}")
+    high = await release(door, f"{newer['id']}?fencingToken={newer['fencingToken'] + 1}")
+    done = await release(door, f"{newer['id']}?fencingToken={newer['fencingToken']}")
+
+    assert lapsed == {"released": False, "reason": "lease_expired"}
+    assert stale == low == {"released": False, "reason": "stale_fencing_token"}
+    assert high == {"released": False, "reason": "lease_expired"}
+    assert done == {"released": True}
+
+
+@pytest.mark.parametrize("text", ["true", "-1", "1.5", "", "9" * 40, "\u0661"])
+async def test_a_malformed_token_gives_nothing_back(door: Door, text: str) -> None:
+    held = await lease(door)
+
+    answer = await door.call("DELETE", f"{LEASE}/{held['id']}", params={"fencingToken": text})
+
+    assert faults(answer) == ["fencingToken"]
+
+
 async def test_giving_back_tells_what_is_still_on_its_way(door: Door) -> None:
     body = await lease(door)
     sent = await door.accepted(fencingToken=body["fencingToken"])

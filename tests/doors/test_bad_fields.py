@@ -219,7 +219,7 @@ async def test_headers_of_the_callers_own_are_refused_by_name(wire: Door, header
         ({"filename": "a.txt", "content": "x"}, ["attachments[0].content"]),
         ({"filename": "a.txt", "content": "aGk=\n"}, ["attachments[0].content"]),
         ({"filename": "a.txt", "content": "\u00fc==="}, ["attachments[0].content"]),
-        ({"filename": "a.txt", "content": b64("x"), "id": "att_1"}, ["attachments[0].id"]),
+        ({"filename": "a.txt", "content": b64("x"), "id": "att_1"}, ["attachments[0].content"]),
         ({"filename": "a\r\nb", "content": b64("x")}, ["attachments[0].filename"]),
         ({"filename": "a.txt", "content": b64("x"), "contentType": "x"}, ["attachments[0].contentType"]),
         (
@@ -236,11 +236,11 @@ async def test_files_that_cannot_travel_are_refused_by_name(wire: Door, file: ob
 
 
 async def test_what_is_documented_and_not_supported_is_told_so(wire: Door) -> None:
-    answer = await wire.send(humanizeProvider="anthropic", attachments=[{"id": "att_1"}], bogus=1)
+    answer = await wire.send(humanizeProvider="anthropic", deferOnWarmup=True, bogus=1)
 
     words = {one["field"]: one["message"] for one in answer.json()["errors"]}
     assert "not supported" in words["humanizeProvider"]
-    assert "not supported" in words["attachments[0].id"]
+    assert "not supported" in words["deferOnWarmup"]
     assert words["bogus"] == "is not known"
 
 

@@ -100,7 +100,7 @@ async def test_what_a_key_is_to_be_for_must_be_there(door: Door) -> None:
         ({"mailboxes": []}, ["mailboxes"]),
         ({"scopeAllMailboxes": False}, ["mailboxes"]),
         ({"scopeAllMailboxes": True, "mailboxes": ["x"]}, ["mailboxes"]),
-        ({"mailboxScopes": [{"mailboxId": "x", "permissions": ["send"]}]}, ["mailboxScopes"]),
+        ({"mailboxScopes": [{"mailboxId": "x", "permissions": ["admin"]}]}, ["mailboxScopes[0].permissions[0]"]),
         ({"transactional": "yes"}, ["transactional"]),
         ({"rawKey": "gk_live_x"}, ["rawKey"]),
     ],

@@ -5,6 +5,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import httpx
@@ -12,6 +13,8 @@ import pytest
 import pytest_asyncio
 import uvicorn
 
+from gateway.doors.http import batched
+from gateway.store.schema import sends
 from gateway.store.steps import armed
 from tests.doors.door import SEND, Door, a_door, a_send
 from tests.world import World
@@ -176,3 +179,61 @@ async def test_odd_names_are_misdirected_or_refused(served: Served, host: bytes)
     writer.close()
 
     assert int(line.split()[1]) in {400, 421}
+
+
+# --- batches that are streamed ----------------------------------------------------------------------------------------
+
+BATCH = "/v1/agent/batch/request-send"
+ITEMS = [{"to": f"p{n}@example.net", "dedupeKey": f"k{n}", "text": "hi"} for n in range(6)]
+
+
+@contextlib.asynccontextmanager
+async def a_batch_in_progress(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[httpx.Response, asyncio.Event]]:
+    """A stream of six mails in groups of two, whose second group waits for the event."""
+    monkeypatch.setattr(batched, "GROUP_ITEMS", 2)
+    intake, gate, calls = served.door.context.intake, asyncio.Event(), count()
+    submit_all = intake.submit_all
+
+    async def gated(tickets: Any) -> Any:  # noqa: ANN401 - as the intake's own
+        if next(calls) == 1:
+            await gate.wait()
+        return await submit_all(tickets)
+
+    monkeypatch.setattr(intake, "submit_all", gated)
+    headers = {"Authorization": f"Bearer {served.door.keys['a']}", "Accept": "application/x-ndjson"}
+    async with (
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{served.port}", timeout=PATIENCE) as client,
+        client.stream("POST", BATCH, json={"sends": ITEMS}, headers=headers) as answer,
+    ):
+        yield answer, gate
+    gate.set()
+
+
+async def test_lines_come_as_soon_as_their_group_is_decided(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with a_batch_in_progress(served, monkeypatch) as (answer, gate):
+        lines = answer.aiter_lines()
+        early = [json.loads(await anext(lines)) for _ in range(2)]
+        known = len(served.door.world.rows_of(sends))
+        gate.set()
+        *late, totals = [json.loads(line) async for line in lines]
+
+    assert [one["index"] for one in early + late] == list(range(6))
+    assert known == 2
+    assert (totals["total"], totals["queued"]) == (6, 6)
+
+
+async def test_a_client_that_leaves_loses_nothing_that_was_decided(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_batch_in_progress(served, monkeypatch) as (answer, _):
+        first = json.loads(await anext(answer.aiter_lines()))
+    monkeypatch.undo()
+
+    again = await served.door.post(BATCH, {"sends": ITEMS})
+
+    body = again.json()
+    assert body["results"][0]["requestId"] == first["requestId"]
+    assert [one["replayed"] for one in body["results"][:2]] == [True, True]
+    assert (body["queued"], len(served.door.world.rows_of(sends))) == (6, 6)

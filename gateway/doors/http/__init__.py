@@ -7,11 +7,34 @@ rooms.
 from fastapi import FastAPI
 
 from gateway.doors.context import Context
-from gateway.doors.http import keys, pages, problems, requests, sends, suppressions
+from gateway.doors.http import (
+    attachments,
+    batches,
+    budget,
+    consent,
+    contacts,
+    finding,
+    keys,
+    mailboxes,
+    pages,
+    problems,
+    relay,
+    requests,
+    sends,
+    suppressed_domains,
+    suppression_lists,
+    suppressions,
+    templates,
+    tenant_settings,
+)
 from gateway.doors.http.described import document
 from gateway.doors.http.guard import Guard
 
 __all__ = ["create_app"]
+
+PEOPLE = (suppressed_domains.router, suppression_lists.router, contacts.router, consent.router)
+MATERIALS = (templates.router, attachments.router)
+OWN = (mailboxes.router, tenant_settings.router, relay.router)
 
 
 def create_app(context: Context) -> FastAPI:
@@ -19,7 +42,20 @@ def create_app(context: Context) -> FastAPI:
     app = FastAPI(title="Agent mail gateway", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.context = context
     app.state.readiness = pages.Readiness()
-    for router in (sends.router, requests.router, suppressions.router, keys.router, *context.routers, pages.router):
+    for router in (
+        sends.router,
+        batches.router,
+        finding.router,
+        budget.router,
+        requests.router,
+        suppressions.router,
+        *PEOPLE,
+        *MATERIALS,
+        keys.router,
+        *OWN,
+        *context.routers,
+        pages.router,
+    ):
         app.include_router(router)
     problems.install(app)
     app.add_middleware(Guard, hosts=context.settings.hosts())

@@ -7,13 +7,16 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import WithJsonSchema
 
 from gateway import __version__
-from gateway.doors.fields import Shape
+from gateway.doors.fields import Part, Shape
 from gateway.doors.http.problems import PROBLEM
 
 Document = dict[str, Any]
 REF = "#/components/schemas/{model}"
+EACH = "x-each"
+"""Stands for a reference until `takes` brings the part: pydantic refuses one to what it has not made itself."""
 SAYS = """Judges mail that agents ask to send, records the decision, and relays what may go.
 
 Every error is `application/problem+json` with `error`, a slug for programs, and `message`, a sentence for people. A send
@@ -44,10 +47,21 @@ PROBLEMS: dict[int | str, Document] = {
 """What every route may answer."""
 
 
-def takes(shape: type[Shape], *, optional: bool = False) -> Document:
-    """The body of a route, for its `openapi_extra`."""
+def takes(shape: type[Shape], *parts: type[Part], optional: bool = False) -> Document:
+    """The body of a route, for its `openapi_extra`; `parts` are shapes that it names and reads one by one (`each`)."""
     schema = shape.model_json_schema(ref_template=REF)
+    for part in parts:
+        inner = part.model_json_schema(ref_template=REF)
+        schema.setdefault("$defs", {}).update({**inner.pop("$defs", {}), part.__name__: inner})
+    for said in schema["properties"].values():
+        if EACH in said.get("items", ()):
+            said["items"] = {"$ref": REF.format(model=said["items"][EACH])}
     return {"requestBody": {"required": not optional, "content": {"application/json": {"schema": schema}}}}
+
+
+def each(part: type[Part], most: int) -> WithJsonSchema:
+    """Describes a list of 1 to `most` items that are read one by one, so that a bad one harms no other."""
+    return WithJsonSchema({"type": "array", "minItems": 1, "maxItems": most, "items": {EACH: part.__name__}})
 
 
 def asks(shape: type[Shape]) -> Document:

@@ -1,5 +1,7 @@
 """What stands around all routes: the Host check, the headers of every answer, and one dull answer to what nobody expected.
 
+So many requests may be under way at once; more are told to come again, but for probes.
+
 The Host check is for browsers whose name server was made to point a stranger's name at a loopback address (DNS
 rebinding); probes of an orchestrator, which call by address, may ask for `/healthz` and `/readyz`.
 """
@@ -22,6 +24,12 @@ HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
+MORE_HEADERS = "gateway.headers"
+"""The member of a request's scope that holds a list of headers for its answer, whatever that will be."""
+
+REQUESTS_MAX = 1000
+"""Requests that one process has under way at once."""
+
 CLOSED = (POLICY, b"default-src 'none'; frame-ancestors 'none'")
 
 
@@ -31,13 +39,22 @@ class Guard:
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
         """Let in requests for these names; `*` among them lets in all."""
         self.app = app
+        self.under_way = 0
         self.hosts = None if "*" in hosts else frozenset(name.lower().removesuffix(".") for name in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Serve one request, where not too many are under way."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        scope[MORE_HEADERS] = []
+        self.under_way += 1
+        try:
+            await self._serve(scope, receive, send)
+        finally:
+            self.under_way -= 1
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
         async def sending(message: Message) -> None:
@@ -45,6 +62,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 started = True
                 headers = list(message.get("headers", ()))
+                headers += scope[MORE_HEADERS]
                 own = any(name == POLICY for name, _ in headers)
                 message["headers"] = [*headers, *HEADERS] if own else [*headers, *HEADERS, CLOSED]
             await send(message)
@@ -53,6 +71,16 @@ class Guard:
             await _answer(
                 sending, 421, "misdirected_request", "this gateway is not called by this name; see ALLOWED_HOSTS"
             )
+            return
+        upgrade = _upgrade(scope)
+        if upgrade:
+            scope[MORE_HEADERS].append((b"connection", b"close"))  # what comes after such a head is no HTTP any more
+            if upgrade == b"websocket":
+                await _answer(sending, 400, "websocket_not_supported", "this gateway speaks HTTP/1.1 and no WebSocket")
+                return
+        if self.under_way > REQUESTS_MAX and scope["path"] not in PROBES:
+            scope[MORE_HEADERS].append((b"retry-after", b"1"))
+            await _answer(sending, 503, "overloaded", "too many requests are under way; nothing was done, ask again")
             return
         try:
             await self.app(scope, receive, sending)
@@ -76,6 +104,11 @@ def _name(host: str) -> str:
     """The name in a Host header, without its port, in lower case."""
     name, bracket, _ = host.rpartition("]")
     return (name + bracket if bracket else host.partition(":")[0]).lower().removesuffix(".")
+
+
+def _upgrade(scope: Scope) -> bytes:
+    """The protocol that the caller would rather speak, in lower case; empty where none is named."""
+    return next((bytes(value).strip().lower() for name, value in scope["headers"] if name == b"upgrade"), b"")
 
 
 def cause(error: BaseException) -> dict[str, object]:

@@ -18,6 +18,8 @@ from gateway.doors.auth import Grant, acting, unauthorized
 from gateway.doors.context import Context
 from gateway.doors.fields import Reader, Shape
 from gateway.doors.http import strictjson
+from gateway.doors.http.guard import MORE_HEADERS
+from gateway.doors.limits import Allowance
 from gateway.doors.refusal import Faults, Refusal
 
 S = TypeVar("S", bound=Shape)
@@ -60,14 +62,25 @@ class Needs(SecurityBase):
         self.scheme_name = "key"
 
     async def __call__(self, request: Request) -> Grant:
-        """Find out who calls. Raises Refusal 401, 403."""
+        """Find out who calls. Raises Refusal 401, 403, 429."""
         given = request.headers.getlist("authorization")
         scheme, _, raw = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         if scheme.lower() != "bearer":
             raise unauthorized()
-        grant = await context_of(request).auth.grant(raw.strip(" "))
+        auth = context_of(request).auth
+        grant = await auth.grant(raw.strip(" "), None if request.client is None else request.client.host)
+        if grant.per_minute is not None:
+            _spend(request, auth.limits.spend(grant.key_id, grant.per_minute))
         grant.need(*self.scopes)
         return grant
+
+
+def _spend(request: Request, allowance: Allowance) -> None:
+    """Let the answer say where the key stands. Raises Refusal 429 where it has no request left."""
+    request.scope[MORE_HEADERS].extend(allowance.headers)
+    if allowance.wait:
+        words = f"the key may make {allowance.limit} requests in a minute"
+        raise Refusal(429, "rate_limited", words, limit=allowance.limit, retryAfter=allowance.wait)
 
 
 # --- bodies and queries -----------------------------------------------------------------------------------------------
@@ -78,6 +91,14 @@ async def take(request: Request, shape: type[S], grant: Grant, *, optional: bool
 
     Raises Faults (422) with every bad field, Refusal 400, 403, 408, 413, 415.
     """
+    asked, _ = await take_given(request, shape, grant, optional=optional)
+    return asked
+
+
+async def take_given(
+    request: Request, shape: type[S], grant: Grant, *, optional: bool = False
+) -> tuple[S, dict[str, Any]]:
+    """The same as `take`, and the object of JSON that it was read from."""
     data = await body(request)
     if not data and optional:
         data = b"{}"
@@ -87,16 +108,21 @@ async def take(request: Request, shape: type[S], grant: Grant, *, optional: bool
         _refuse_other_types(request)
     reader = reader_of(request, grant)
     if len(data) > LARGE:
-        asked = await asyncio.to_thread(shaped, data, shape, reader)
+        asked, given = await asyncio.to_thread(_read, data, shape, reader)
     else:
-        asked = shaped(data, shape, reader)
+        asked, given = _read(data, shape, reader)
     grant.same_tenant(asked.tenant_id)
-    return asked
+    return asked, given
 
 
 def shaped(data: bytes, shape: type[S], reader: Reader) -> S:
     """A body as it was meant. Raises Faults, Refusal."""
-    return _validated(strictjson.loads(data), shape, reader)
+    return _read(data, shape, reader)[0]
+
+
+def _read(data: bytes, shape: type[S], reader: Reader) -> tuple[S, dict[str, Any]]:
+    given = strictjson.loads(data)
+    return of_shape(given, shape, reader), given
 
 
 def query(request: Request, shape: type[S], grant: Grant) -> S:
@@ -106,12 +132,13 @@ def query(request: Request, shape: type[S], grant: Grant) -> S:
         if name in given:
             raise Faults([(strictjson.path((name,)), "stands twice in the query")])
         given[name] = value
-    asked = _validated(given, shape, reader_of(request, grant))
+    asked = of_shape(given, shape, reader_of(request, grant))
     grant.same_tenant(asked.tenant_id)
     return asked
 
 
-def _validated(given: Any, shape: type[S], reader: Reader) -> S:  # noqa: ANN401  (JSON)
+def of_shape(given: Any, shape: type[S], reader: Reader) -> S:  # noqa: ANN401  (JSON)
+    """A value of JSON as it was meant. Raises Faults with every bad field."""
     faults = shape.clashes(given) if isinstance(given, dict) else []
     try:
         asked = shape.model_validate(given, context=reader)

@@ -1,23 +1,25 @@
-"""Keys over HTTP: who am I, make, list, revoke. Nobody gives away more than their own key can do."""
+"""Keys over HTTP: who am I, make, list, change, revoke. Nobody gives away more than their own key can do."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import replace
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import Field
 
 from gateway.core.address import AddressError
-from gateway.core.errors import GatewayError
+from gateway.core.errors import GatewayError, NotFoundError
 from gateway.core.record import Document, instant
+from gateway.doors.answers import of_key
 from gateway.doors.auth import Grant, with_implied
-from gateway.doors.fields import Name, Shape, Words
+from gateway.doors.fields import Shape
 from gateway.doors.http.described import PROBLEMS, asks, takes
 from gateway.doors.http.inlet import Needs, context_of, query, reader_of, take
+from gateway.doors.http.key_wishes import KeyChange, KeyRequest
 from gateway.doors.http.problems import reply
 from gateway.doors.refusal import Refusal, forbidden, missing
 from gateway.store import agents, keys, revoke
 from gateway.store.agents import Agent
-from gateway.store.keys import Key, NewKey
+from gateway.store.keys import Change, Key, NewKey
 from gateway.store.tx import Tx
 from gateway.store.writer import Rank
 
@@ -26,34 +28,9 @@ Anybody = Annotated[Grant, Depends(Needs(*keys.SCOPES))]
 Asking = Annotated[Grant, Depends(Needs("read", "send"))]
 Managing = Annotated[Grant, Depends(Needs("manage"))]
 
-Scope = Literal["read", "send", "manage", "operator"]
-
 
 class Nothing(Shape):
     """An empty object."""
-
-
-class KeyRequest(Shape):
-    """A key to make."""
-
-    unsupported: ClassVar = frozenset({"mailboxScopes"})
-
-    label: Words
-    scopes: Annotated[list[Scope], Field(min_length=1, max_length=4, default_factory=lambda: ["read", "send"])]
-    mailboxes: Annotated[list[Name], Field(min_length=1, max_length=1000)] | None = Field(
-        None, description="Ids or addresses; without it, all that the caller's own key has."
-    )
-    scope_all_mailboxes: bool | None = None
-    agent_name: Name | None = Field(None, description="Bind it to this agent, by name or id.")
-    transactional: bool = Field(default=False, description="It may send mail that neither holds nor is held.")
-
-    @classmethod
-    def clashes(cls, given: dict[str, Any]) -> list[tuple[str, str]]:
-        """All mailboxes, or some."""
-        everything, some = given.get("scopeAllMailboxes"), given.get("mailboxes")
-        if everything is True and some is not None:
-            return [("mailboxes", "stands beside scopeAllMailboxes")]
-        return [("mailboxes", "is required")] if everything is False and some is None else []
 
 
 class Revocation(Shape):
@@ -66,6 +43,17 @@ class Revocation(Shape):
 async def whoami(request: Request, grant: Anybody) -> Response:
     """Say whose key this is, as which agent it acts, and what it may do."""
     await take(request, Nothing, grant, optional=True)
+    return _who(grant)
+
+
+@router.get("/v1/agent/whoami")
+async def who_is_it(request: Request, grant: Anybody) -> Response:
+    """The same, for callers who would rather GET it."""
+    grant.same_tenant(request.query_params.get("tenantId"))
+    return _who(grant)
+
+
+def _who(grant: Grant) -> Response:
     boxes = [{"id": box.id, "address": box.address, "status": box.status} for box in grant.own_mailboxes]
     return reply(
         {
@@ -77,6 +65,8 @@ async def whoami(request: Request, grant: Anybody) -> Response:
             "scope_all_mailboxes": grant.mailboxes is None,
             "mailboxes": boxes,
             "transactional": grant.transactional,
+            "requests_per_minute": grant.per_minute,
+            "last_used_at": instant(grant.used_at),
         }
     )
 
@@ -110,14 +100,18 @@ async def create_key(request: Request, grant: Managing) -> Response:
     """Make a key within one's own scope; its secret is in this answer and nowhere else."""
     asked = await take(request, KeyRequest, grant)
     context = context_of(request)
-    boxes = _boxes(request, asked, grant)
-    _within(grant, with_implied(asked.scopes), boxes, transactional=asked.transactional)
+    boxes, scopes = _boxes(request, asked, grant), _scopes(asked) or tuple(dict.fromkeys(asked.scopes))
+    _within(grant, with_implied(scopes), boxes, transactional=asked.transactional)
+    if asked.requests_per_minute is not None:
+        grant.need("operator")
     bound: str | None = None
     if asked.agent_name is not None:
         bound = (await context.read(grant.tenant, lambda tx: _agent(tx, grant, asked.agent_name or ""))).id
-    wish = NewKey(grant.tenant, asked.label, tuple(dict.fromkeys(asked.scopes)), boxes, bound, asked.transactional)
+    wish = NewKey(grant.tenant, asked.label, scopes, boxes, bound, asked.transactional)
+    # A key of one that is limited cannot be a way around the limit.
+    wish = replace(wish, created_by=grant.key_id, per_minute=asked.requests_per_minute or grant.per_minute)
     key, raw = await context.writer.do(Rank.FORBID, (grant.tenant,), keys.create_keys, wish)
-    return reply(_described(key) | {"rawKey": raw})
+    return reply(of_key(key) | {"rawKey": raw})
 
 
 @router.get("/v1/agent/keys")
@@ -130,7 +124,50 @@ async def list_keys(request: Request, grant: Managing) -> Response:
     def read(tx: Tx) -> list[Key]:
         return keys.list_keys(tx, grant.tenant)
 
-    return reply([_described(key) for key in await context_of(request).read(grant.tenant, read)])
+    return reply([of_key(key) for key in await context_of(request).read(grant.tenant, read)])
+
+
+@router.patch("/v1/agent/keys/{key_id}", openapi_extra=takes(KeyChange))
+async def change_key(request: Request, key_id: str, grant: Anybody) -> Response:
+    """Narrow one's own key, or one that it has made; an operator changes any key within their own reach."""
+    asked = await take(request, KeyChange, grant)
+    if "requests_per_minute" in asked.model_fields_set:
+        grant.need("operator")
+    context = context_of(request)
+    boxes = None if asked.mailboxes is None and asked.mailbox_scopes is None else _boxes(request, asked, grant)
+
+    def to(key: Key) -> Key:
+        return _changed(key, asked, boxes, grant)
+
+    wish = Change(grant.tenant, key_id, grant.actor, to)
+    try:
+        key = await context.writer.do(Rank.FORBID, (grant.tenant,), keys.change_keys, wish)
+    except NotFoundError:
+        raise missing("key_not_found", "there is no such key") from None
+    finally:
+        context.auth.forget()
+    return reply(of_key(key))
+
+
+def _changed(key: Key, asked: KeyChange, boxes: tuple[str, ...] | None, grant: Grant) -> Key:
+    """The key as it is to be. Raises Refusal where the caller may not do that."""
+    person = "operator" in grant.scopes
+    if not person and grant.key_id not in (key.id, key.created_by):
+        raise forbidden("human_decision_required", "this is neither your own key nor one that it has made")
+    scopes = _scopes(asked) or asked.scopes or key.scopes
+    new = replace(
+        key,
+        label=asked.label or key.label,
+        scopes=frozenset(scopes),
+        mailboxes=None if asked.scope_all_mailboxes else boxes or key.mailboxes,
+        transactional=key.transactional if asked.transactional is None else asked.transactional,
+        per_minute=asked.requests_per_minute if "requests_per_minute" in asked.model_fields_set else key.per_minute,
+    )
+    reach = grant if person else replace(grant, scopes=with_implied(key.scopes), mailboxes=key.mailboxes)
+    given = new.transactional and not key.transactional
+    for one in (key, new):
+        _within(reach, with_implied(one.scopes), one.mailboxes, transactional=given)
+    return new
 
 
 @router.delete("/v1/agent/keys/{key_id}", openapi_extra=asks(Revocation))
@@ -152,7 +189,7 @@ async def revoke_key(request: Request, key_id: str, grant: Managing) -> Response
         key, stopped = await context.writer.do(Rank.FORBID, (grant.tenant,), _revoke_all, wish)
     finally:
         context.auth.forget()
-    return reply(_described(key) | {"status": "revoked", "revoked": True, "cancelled": stopped})
+    return reply(of_key(key) | {"status": "revoked", "revoked": True, "cancelled": stopped})
 
 
 def _revoke_all(tx: Tx, wishes: Sequence[tuple[str, str, bool]]) -> list[tuple[Key, list[str]] | Exception]:
@@ -166,13 +203,19 @@ def _revoke_all(tx: Tx, wishes: Sequence[tuple[str, str, bool]]) -> list[tuple[K
     return done
 
 
-def _boxes(request: Request, asked: KeyRequest, grant: Grant) -> tuple[str, ...] | None:
+def _scopes(asked: KeyRequest | KeyChange) -> tuple[str, ...]:
+    """The scopes that `mailboxScopes` asks for, where it is there."""
+    return tuple(dict.fromkeys(asked.mailbox_scopes[0].permissions)) if asked.mailbox_scopes else ()
+
+
+def _boxes(request: Request, asked: KeyRequest | KeyChange, grant: Grant) -> tuple[str, ...] | None:
     """The ids of the mailboxes asked for; `None` for all. Raises Refusal."""
-    if asked.mailboxes is None:
+    named = asked.mailboxes or [one.mailbox_id for one in asked.mailbox_scopes or ()]
+    if not named:
         return None if asked.scope_all_mailboxes else grant.mailboxes
     reader = reader_of(request, grant)
     found: list[str] = []
-    for name in asked.mailboxes:
+    for name in named:
         try:
             person = reader.sender(name).key
         except AddressError:
@@ -201,21 +244,3 @@ def _agent(tx: Tx, grant: Grant, who: str) -> Agent:
     if not free and "operator" not in grant.scopes:
         raise Refusal(403, "agent_bound_to_key", "another key is bound to this agent", agentId=found.id)
     return found
-
-
-def _described(key: Key) -> Document:
-    """A key without its secret."""
-    return {
-        "id": key.id,
-        "tenantId": key.tenant,
-        "keyPrefix": key.prefix,
-        "label": key.label,
-        "status": key.status,
-        "scopes": sorted(key.scopes, key=keys.SCOPES.index),
-        "agentId": key.agent,
-        "scopeAllMailboxes": key.mailboxes is None,
-        "mailboxes": list(key.mailboxes or ()),
-        "transactional": key.transactional,
-        "createdAt": instant(key.created_at),
-        "lastUsedAt": instant(key.used_at),
-    }

@@ -1,16 +1,31 @@
 """The line below the door: a head has a size and a time, and what is no HTTP is answered like every other error.
 
 The server has no such limits with this parser: a head without end would fill the memory, one that never comes would
-hold its connection for good. Bodies have their limits in `inlet`.
+hold its connection for good. Bodies have their limits in `inlet`. What strangers get wrong is answered and not logged.
 """
 
 import asyncio
+import logging
+import resource
 from typing import ClassVar
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from gateway.doors.http.guard import CLOSED, HEADERS
 from gateway.doors.http.problems import PROBLEM, dumped
+
+log = logging.getLogger(__name__)
+log.setLevel(logging.ERROR)  # the server's warnings are about what strangers send: anybody could fill the log
+
+CONNECTIONS_MAX = 4096
+FILES_KEPT = 128
+"""Open files of the process that are not for connections: the store's, the relay's."""
+
+
+def most_connections() -> int:
+    """How many connections one process keeps open: CONNECTIONS_MAX, or what its limit of open files allows."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS_MAX if files == resource.RLIM_INFINITY else max(16, min(CONNECTIONS_MAX, files - FILES_KEPT))
 
 
 class Line(HttpToolsProtocol):
@@ -21,6 +36,9 @@ class Line(HttpToolsProtocol):
     head_seconds: ClassVar[float] = 30.0
     """How long a head may take to come, from the connection, or from its first byte on one that was used before."""
 
+    connections_max: ClassVar[int] = most_connections()
+    """Connections at once; one more is told so and closed."""
+
     _in_head = False
     _size = 0
     _deadline: asyncio.TimerHandle | None = None
@@ -28,6 +46,10 @@ class Line(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for a head."""
         super().connection_made(transport)
+        self.logger = log
+        if len(self.connections) > self.connections_max:
+            self._refuse(503, "overloaded", "too many connections are open; ask again", (b"retry-after", b"1"))
+            return
         self._expect()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -66,6 +88,9 @@ class Line(HttpToolsProtocol):
         """Answer what is no HTTP."""
         self._refuse(400, "invalid_http", "this is not a request of HTTP/1.1")
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing in the log: the guard answers a WebSocket's head, and others are served as they are."""
+
     def _expect(self) -> None:
         self._deadline = self.loop.call_later(self.head_seconds, self._overdue)
 
@@ -81,9 +106,12 @@ class Line(HttpToolsProtocol):
         else:
             self.transport.close()
 
-    def _refuse(self, status: int, slug: str, message: str) -> None:
+    def _refuse(self, status: int, slug: str, message: str, *more: tuple[bytes, bytes]) -> None:
         body = dumped({"error": slug, "message": message})
         said = [(b"content-type", PROBLEM.encode()), (b"content-length", str(len(body)).encode())]
-        lines = [name + b": " + value + b"\r\n" for name, value in (*said, *HEADERS, CLOSED, (b"connection", b"close"))]
+        lines = [
+            name + b": " + value + b"\r\n"
+            for name, value in (*said, *more, *HEADERS, CLOSED, (b"connection", b"close"))
+        ]
         self.transport.write(b"".join([STATUS_LINE[status], *lines, b"\r\n", body]))
         self.transport.close()

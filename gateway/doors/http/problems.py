@@ -8,7 +8,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from gateway.core.errors import ConflictError, NotFoundError, StoreUnavailableError
+from gateway.core.errors import ConflictError, HumanDecisionError, NotFoundError, StoreUnavailableError
 from gateway.core.verdict import KEY_REUSED, STORE_UNAVAILABLE
 from gateway.doors.refusal import Refusal
 
@@ -52,6 +52,8 @@ async def _refusal(_: Request, error: Exception) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if error.status in BREAKS_OFF:
         headers["Connection"] = "close"
+    if "retryAfter" in error.extra:
+        headers["Retry-After"] = str(error.extra["retryAfter"])
     return problem(error.status, error.slug, error.message, error.extra, headers)
 
 
@@ -71,6 +73,12 @@ async def _conflict(_: Request, error: Exception) -> Response:
     return problem(status, error.slug, str(error), error.extra)
 
 
+async def _human(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HumanDecisionError)  # noqa: S101  (for the type checker)
+    extra = {"kind": error.kind, "id": error.about, "reason": "enforce", "loosens": list(error.loosens)}
+    return problem(403, "human_decision_required", str(error), extra)
+
+
 async def _unavailable(_: Request, __: Exception) -> Response:
     reason = STORE_UNAVAILABLE
     words = f"{reason.text}; the same request with the same key may be repeated"
@@ -87,5 +95,6 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _routing)
     app.add_exception_handler(NotFoundError, _not_found)
     app.add_exception_handler(ConflictError, _conflict)
+    app.add_exception_handler(HumanDecisionError, _human)
     app.add_exception_handler(StoreUnavailableError, _unavailable)
     app.add_exception_handler(ClientDisconnect, _gone)

@@ -11,12 +11,11 @@ from gateway.core.record import Document, Record, instant
 from gateway.core.status import delivery_status, status, trace
 from gateway.doors import answers
 from gateway.doors.auth import Grant
-from gateway.doors.fields import Key, Name, Shape, Words
-from gateway.doors.http.described import PROBLEMS, asks, takes
-from gateway.doors.http.inlet import Needs, context_of, query, take
+from gateway.doors.fields import Shape, Words
+from gateway.doors.http.described import PROBLEMS, takes
+from gateway.doors.http.inlet import Needs, context_of, take
 from gateway.doors.http.problems import reply
 from gateway.doors.http.sends import REQUEST, unknown
-from gateway.doors.refusal import Refusal
 from gateway.store import events, records
 from gateway.store.clock import from_us, maybe_time
 from gateway.store.tx import Tx
@@ -26,13 +25,6 @@ router = APIRouter(tags=["requests"], responses=PROBLEMS)
 Asking = Annotated[Grant, Depends(Needs("read", "send"))]
 Reading = Annotated[Grant, Depends(Needs("read"))]
 Deciding = Annotated[Grant, Depends(Needs("operator"))]
-
-
-class ByKey(Shape):
-    """Which send is looked for."""
-
-    idempotency_key: Key
-    mailbox_id: Name | None = None
 
 
 class Decision(Shape):
@@ -55,30 +47,6 @@ def _by_id(tx: Tx, grant: Grant, request_id: str) -> Record:
     if REQUEST.fullmatch(request_id) is None:
         raise unknown()
     return visible(records.find(tx, grant.tenant, [request_id]).get(request_id), grant)
-
-
-@router.get("/v1/agent/requests", openapi_extra=asks(ByKey))
-async def find_request(request: Request, grant: Asking) -> Response:
-    """Find the send that an idempotency key was used for, in one mailbox or in all of the caller's."""
-    asked = query(request, ByKey, grant)
-
-    def find(tx: Tx) -> list[Record]:
-        ids: list[str] = []
-        for box in grant.own_mailboxes:
-            if asked.mailbox_id in (None, box.id):
-                known = records.by_idempotency(tx, grant.tenant, box.id, [asked.idempotency_key], expire=False)
-                ids += known.values()
-        return list(records.find(tx, grant.tenant, ids).values()) if ids else []
-
-    found = await context_of(request).read(grant.tenant, find)
-    if not found:
-        raise unknown()
-    if len(found) > 1:
-        boxes = sorted(one.mailbox for one in found)
-        raise Refusal(
-            409, "ambiguous_key", "several mailboxes know this key; name one with mailboxId", mailboxIds=boxes
-        )
-    return reply(answers.stored(found[0]))
 
 
 @router.get("/v1/agent/requests/{request_id}")
@@ -128,7 +96,6 @@ def _history(
         | {
             "id": record.id,
             "recipientEmail": record.deliveries[0].address if record.deliveries else None,
-            "templateId": None,
             "status": name,
             "deliveryStatus": delivery_status(name),
             "idempotencyKey": record.idempotency_key,

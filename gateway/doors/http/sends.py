@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import math
 import re
-import time
-from base64 import b32hexencode
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated
@@ -15,10 +13,10 @@ from fastapi import APIRouter, Depends, Request, Response
 from gateway.core.errors import NotFoundError, StoreUnavailableError
 from gateway.core.record import Receipt, Record
 from gateway.core.status import answer, status
-from gateway.doors import answers, letter
+from gateway.doors import answers, letter, stored
 from gateway.doors.asked import SendRequest
 from gateway.doors.auth import Grant
-from gateway.doors.chance import chance
+from gateway.doors.chance import new_request_id
 from gateway.doors.fields import TOKEN_MAX
 from gateway.doors.http.described import PROBLEMS, header, takes
 from gateway.doors.http.inlet import Needs, agent_of, context_of, reader_of, take
@@ -69,11 +67,6 @@ def wishes_of(request: Request) -> Wishes:
     return wishes
 
 
-def new_request_id() -> str:
-    """An id that sorts by time: 48 bits of milliseconds and 72 bits of chance, in 24 letters and digits."""
-    return f"req_{b32hexencode(int(time.time() * 1000).to_bytes(6) + chance(9)).decode().lower()}"
-
-
 @router.post("/v1/agent/request-send", openapi_extra=takes(SendRequest) | {"parameters": _HEADERS})
 async def request_send(request: Request, grant: Sending) -> Response:
     """Judge a mail and, where nothing stands in the way, take it: decision, record and outbox are one commit."""
@@ -98,9 +91,7 @@ async def simulate_send(request: Request, grant: Sending) -> Response:
 
 
 async def _letter(request: Request, grant: Grant, asked: SendRequest, *, may_be_empty: bool) -> Letter:
-    """The ticket of a request; a large message is made in a thread. Raises Faults, Refusal."""
-    if asked.override_reason is not None:
-        grant.need("operator")
+    """The ticket of a request under the terms of its own headers. Raises Faults, Refusal."""
     terms = Terms(
         new_request_id(),
         datetime.now(UTC),
@@ -109,6 +100,17 @@ async def _letter(request: Request, grant: Grant, asked: SendRequest, *, may_be_
         _idempotency_key(request, asked),
         _fencing_token(request),
     )
+    return await letter_of(request, grant, asked, terms, may_be_empty=may_be_empty)
+
+
+async def letter_of(request: Request, grant: Grant, asked: SendRequest, terms: Terms, *, may_be_empty: bool) -> Letter:
+    """The ticket of what was asked; a large message is made in a thread. Raises Faults, Refusal."""
+    if asked.override_reason is not None:
+        grant.need("operator")
+    if stored.names_something(asked):
+        context = context_of(request)
+        limit = context.settings.max_message_bytes
+        asked = await asyncio.to_thread(stored.filled, context.store, asked, grant, limit)
     reader = reader_of(request, grant)
     if asked.size > LARGE:
         return await asyncio.to_thread(letter.write, asked, grant, reader, terms, may_be_empty=may_be_empty)

@@ -103,7 +103,7 @@ async def add_suppression(request: Request, grant: Adding) -> Response:
     )
     writer = context_of(request).writer
     entry, stopped = await writer.do(Rank.FORBID, (grant.tenant,), suppressions.add, (grant.tenant, new))
-    return reply(_shown(entry, grant) | {"stopped": stopped})
+    return reply(shown(entry, grant) | {"stopped": stopped})
 
 
 @router.get("/v1/suppressions", openapi_extra=asks(Listed))
@@ -116,7 +116,7 @@ async def list_suppressions(request: Request, grant: Reading) -> Response:
         return suppressions.listed(tx, grant.tenant, subject=subject, limit=asked.limit, offset=asked.offset)
 
     found = await context_of(request).read(grant.tenant, read)
-    return reply([_shown(entry, grant) for entry in found])
+    return reply([shown(entry, grant) for entry in found])
 
 
 @router.get("/v1/suppressions/check", openapi_extra=asks(Checked))
@@ -177,7 +177,7 @@ def _subject(request: Request, entry: str, grant: Grant) -> str:
         raise missing("suppression_not_found", "there is no such entry") from None
 
 
-def _shown(entry: Suppression, grant: Grant) -> Document:
+def shown(entry: Suppression, grant: Grant) -> Document:
     """A row of the list."""
     person = "@" in entry.subject
     return {
