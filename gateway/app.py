@@ -18,6 +18,7 @@ from gateway import coordination
 from gateway.core.delivery import IN_FLIGHT, Retry, State
 from gateway.core.judge import Rule
 from gateway.core.record import DeliveryRecord, Record
+from gateway.doors import smtp
 from gateway.doors.auth import Authenticator
 from gateway.doors.context import Context
 from gateway.doors.http import create_app
@@ -87,7 +88,7 @@ class Waiters:
 
 
 def _on_its_way(delivery: DeliveryRecord) -> bool:
-    return delivery.state in IN_FLIGHT and not (delivery.state is State.QUEUED and delivery.attempts)
+    return delivery.state in IN_FLIGHT and not (delivery.state is State.QUEUED and delivery.tried)
 
 
 def rules_of(settings: Settings) -> tuple[Rule, ...]:
@@ -118,12 +119,23 @@ def _listening(bind: str) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=2048)
 
 
-def _refuse_doors_that_are_not_there(settings: Settings) -> None:
-    """An address that nobody would listen on must not look as if somebody did."""
-    for name in ("smtp_bind", "smtps_bind", "inbound_bind"):
-        if getattr(settings, name):
-            msg = f"{name.upper()}: this version has no such door; leave it empty"
-            raise ValueError(msg)
+def _check_doors(settings: Settings) -> None:
+    """Refuse an address that nobody would listen on, and one where nobody could log in. Raises ValueError."""
+    if settings.inbound_bind:
+        msg = "INBOUND_BIND: this version has no such door; leave it empty"
+        raise ValueError(msg)
+    if "smtp" in settings.roles and (settings.smtp_bind or settings.smtps_bind):
+        smtp.certificate_and_trust(settings)
+
+
+def _listening_for(settings: Settings, name: str) -> socket.socket | None:
+    """The socket of a door by its setting, or `None` where that is empty. Raises ValueError that names it."""
+    bind = getattr(settings, name)
+    try:
+        return _listening(bind) if bind else None
+    except OSError as error:
+        msg = f"{name.upper()}: {bind} cannot be listened on: {error.strerror}"
+        raise ValueError(msg) from None
 
 
 def calm_the_collector() -> None:
@@ -142,7 +154,7 @@ class Gateway:
     def __init__(self, settings: Settings) -> None:
         """Build all parts and start none. Raises ValueError with one line where a setting is wrong."""
         self.settings = settings
-        _refuse_doors_that_are_not_there(settings)
+        _check_doors(settings)
         self.rules = rules_of(settings)
         self.smarthost = smarthost_of(settings)
         self.store = Store.open(settings.database_url)
@@ -153,6 +165,17 @@ class Gateway:
         self.worker: Worker | None = None
         self.keeper: Keeper | None = None
         self.release: ReleaseLoop | None = None
+        self.auth = Authenticator(self.store)
+        self.context = Context(
+            settings,
+            self.store,
+            self.writer,
+            self.intake,
+            self.auth,
+            self.waiters.wait,
+            (coordination.router(),),
+        )
+        self.smtp: smtp.SmtpDoor | None = None
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self._socket: socket.socket | None = None
@@ -165,6 +188,13 @@ class Gateway:
         assert self._socket is not None, "the HTTP door is not open"  # noqa: S101
         return int(self._socket.getsockname()[1])
 
+    @property
+    def smtps_port(self) -> int:
+        """The port of the SMTP door that speaks TLS from the start, where it does."""
+        assert self.smtp is not None, "there is no SMTP door"  # noqa: S101
+        assert self.smtp.secure is not None, "the SMTP door with implicit TLS is not open"  # noqa: S101
+        return int(self.smtp.secure.getsockname()[1])
+
     def _wake(self) -> None:
         if self.worker is not None:
             self.worker.wake()
@@ -174,10 +204,17 @@ class Gateway:
         roles = set(self.settings.roles)
         if "http" in roles and self.settings.http_bind:
             self._socket = _listening(self.settings.http_bind)  # first: what cannot listen must not relay either
+        if "smtp" in roles:
+            plain, secure = (_listening_for(self.settings, name) for name in ("smtp_bind", "smtps_bind"))
+            if plain or secure:
+                self.smtp = smtp.SmtpDoor(smtp.a_house(self.context), plain, secure)
         if "relay" in roles:
             await self._start_relay()
+        self.auth.uses.start()
         if self._socket is not None:
             await self._start_http(self._socket)
+        if self.smtp is not None:
+            await self.smtp.start()
         self._started = True
 
     async def _start_relay(self) -> None:
@@ -195,17 +232,8 @@ class Gateway:
         log.info("relay.started", extra={"smarthost": str(self.smarthost), "epoch": self.store.epoch})
 
     async def _start_http(self, listening: socket.socket) -> None:
-        context = Context(
-            self.settings,
-            self.store,
-            self.writer,
-            self.intake,
-            Authenticator(self.store),
-            self.waiters.wait,
-            (coordination.router(),),
-        )
         config = uvicorn.Config(
-            create_app(context),
+            create_app(self.context),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -213,6 +241,7 @@ class Gateway:
             lifespan="off",
             timeout_keep_alive=30,
             http=Line,
+            ws="none",
         )
         self._server = _Server(config)
         self._serving = asyncio.create_task(self._server.serve(sockets=[listening]), name="http")
@@ -229,6 +258,9 @@ class Gateway:
             await asyncio.wait({self._serving}, timeout=10)
         if self._socket is not None:
             self._socket.close()
+        if self.smtp is not None:
+            await self.smtp.stop()
+        await self.auth.uses.stop()
         if self.release is not None:
             await self.release.stop()
         if self.worker is not None:
@@ -240,6 +272,11 @@ class Gateway:
         if self._started:  # else a wrong setting ended the start, and its one line is all there is to say
             log.info("stopped")
 
+    def reload(self) -> None:
+        """Read the SMTP door's certificate again."""
+        if self.smtp is not None:
+            self.smtp.reload()
+
     def request_stop(self) -> None:
         """Ask `run` to end; safe to call more than once."""
         self._stopped.set()
@@ -249,6 +286,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.request_stop)
+        loop.add_signal_handler(signal.SIGHUP, self.reload)
         try:
             await self.start()
             calm_the_collector()

@@ -1,0 +1,1 @@
+"""The SMTP submission door, over real sockets and real TLS."""
