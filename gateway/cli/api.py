@@ -3,7 +3,11 @@
 A key of the profile goes only to the gateway that it was made for. Nothing is asked twice by itself.
 """
 
+import contextlib
+import json
 import os
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
@@ -21,6 +25,10 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 UNAUTHORIZED = 401
+TOO_MANY = 429
+LINES = "application/x-ndjson"
+PATIENCE_SECONDS = 60.0
+"""The longest wait before something is asked again that was put off."""
 TEMPORARY = 500
 PLAIN = frozenset(
     {"error", "message", "detail", "title", "type", "status", "statusCode", "instance", "errors", "fields"}
@@ -62,6 +70,19 @@ class Api:
         self._key = key
         self._trust = parts.hostname not in LOOPBACK  # a proxy of the environment is no way to one's own machine
         self._json = as_json
+        self._client: httpx.Client | None = None
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Ask over one connection for as long as this lasts."""
+        import httpx
+
+        with httpx.Client(trust_env=self._trust) as client:
+            self._client = client
+            try:
+                yield
+            finally:
+                self._client = None
 
     def ask(
         self,
@@ -73,18 +94,61 @@ class Api:
         headers: dict[str, str] | None = None,
         seconds: float = ANSWER_SECONDS,
         retry: str = "",
+        patient: bool = False,
     ) -> Answer:
         """Ask and return the answer; an error ends the command with code 1 after it was printed.
 
-        `seconds` is how long an answer may take; `retry` is a sentence for the case that the outcome is not known.
+        `seconds` is how long an answer may take; `retry` is a sentence for the case that the outcome is not known. Who is
+        `patient` waits where the gateway says that there were too many requests: nothing was done then.
         """
         import httpx
 
         given = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"} | (headers or {})
         limits = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
+        with self._reaching(seconds, retry) as client:
+            while True:
+                response = client.request(
+                    method, self.url + path, json=body, params=query, headers=given, timeout=limits
+                )
+                if not patient or response.status_code != TOO_MANY:
+                    break
+                time.sleep(_seconds(response.headers.get("retry-after", "")))
+        return self._judged(response, retry)
+
+    def lines(
+        self, path: str, *, body: object, headers: dict[str, str], seconds: float = ANSWER_SECONDS, retry: str = ""
+    ) -> Iterator[Any]:
+        """Post, and yield the answer's lines as they come; errors, `seconds` and `retry` as for `ask`.
+
+        Waits where the gateway says that there were too many requests.
+        """
+        import httpx
+
+        given = {"Authorization": f"Bearer {self._key}", "Accept": LINES} | headers
+        limits = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
+        with self._reaching(seconds, retry) as client:
+            while True:
+                with client.stream("POST", self.url + path, json=body, headers=given, timeout=limits) as response:
+                    if response.status_code == TOO_MANY:
+                        response.read()
+                        time.sleep(_seconds(response.headers.get("retry-after", "")))
+                        continue
+                    if not response.headers.get("content-type", "").startswith(LINES):
+                        response.read()
+                        yield self._judged(response, retry).body
+                        return
+                    yield from map(json.loads, response.iter_lines())
+                    return
+
+    @contextlib.contextmanager
+    def _reaching(self, seconds: float, retry: str) -> Iterator["httpx.Client"]:
+        """A client to ask with; what goes wrong on the way ends the command."""
+        import httpx
+
         try:
-            with httpx.Client(timeout=limits, trust_env=self._trust) as client:
-                response = client.request(method, self.url + path, json=body, params=query, headers=given)
+            with contextlib.nullcontext() if self._client else self.kept():
+                assert self._client is not None  # noqa: S101  (for the type checker)
+                yield self._client
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             fail(f"no gateway answers at {self.url} ({_cause(error)}); start one with `gateway serve`, or give --url")
         except httpx.TimeoutException:
@@ -93,7 +157,6 @@ class Api:
             fail(f"{self.url} is not a URL", 2)
         except httpx.HTTPError as error:
             fail(" ".join([f"the connection to {self.url} broke ({_cause(error)});", retry or "ask again"]))
-        return self._judged(response, retry)
 
     def _judged(self, response: "httpx.Response", retry: str) -> Answer:
         try:
@@ -123,6 +186,11 @@ class Api:
         if answer.status >= TEMPORARY and retry:
             words = f"{words}; {retry}"
         fail(f"{answer.status} {member(body, 'error') or ''}: {words}")
+
+
+def _seconds(said: str) -> float:
+    """How long to wait by the header Retry-After: at least a second where it says nothing, never for ever."""
+    return min(float(said), PATIENCE_SECONDS) if said.isascii() and said.isdecimal() else 1.0
 
 
 def _fields(body: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`keys ...`: make, list and revoke API keys. A key's secret is shown when it is made and never again.
+"""`keys ...`: make, list, narrow and revoke API keys. A key's secret is shown when it is made and never again.
 
 They open the store that the settings name, so that a first key, or a new one in place of a lost one, needs no running
 gateway; a running one knows the change at once. With a URL or a key, or where there is no store but a profile, they are
@@ -92,6 +92,47 @@ def list_all(
     names = ("id", "keyPrefix", "label", "status", "scopes", "agentId", "lastUsedAt")
     rows = [[_list(member(one, n)) if n == "scopes" else member(one, n) for n in names] for one in found]
     printing.table(("id", "prefix", "label", "status", "scopes", "agent", "last used"), rows)
+
+
+def narrow(
+    key_id: Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's id, key_...")],
+    tenant: options.Tenant = None,
+    scopes: Annotated[
+        str | None,
+        typer.Option("--scopes", metavar="SCOPE,...", help="What is left to it, of read, send, manage, operator."),
+    ] = None,
+    mailbox: Annotated[
+        list[str] | None, typer.Option("--mailbox", metavar="ADDRESS", help="Only for this mailbox; may be repeated.")
+    ] = None,
+    per_minute: Annotated[
+        int | None, typer.Option("--per-minute", metavar="N", min=1, help="How many requests it may make in a minute.")
+    ] = None,
+    config: options.Config = None,
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
+    """Take scopes or mailboxes from a key, or limit it. In the store, and with an operator's key, it can also be widened."""
+    wanted = None if scopes is None else list(dict.fromkeys(word.strip() for word in scopes.split(",") if word.strip()))
+    if wanted is not None and (not wanted or not set(wanted) <= set(SCOPES)):
+        raise typer.BadParameter(f"must be some of {', '.join(SCOPES)}", param_hint="--scopes")
+    more = {"scopes": wanted, "mailboxes": mailbox, "requestsPerMinute": per_minute}
+    wish = {name: value for name, value in more.items() if value}
+    if not wish:
+        raise typer.BadParameter("give --scopes, --mailbox or --per-minute")
+    api = _remote(url, key, config, as_json=as_json)
+    if api is None:
+        changed = keystore.changed(config, tenant, key_id, wish)
+    else:
+        body = wish | ({"tenantId": tenant} if tenant else {})
+        changed = api.ask("PATCH", f"{PATH}/{quote(key_id, safe='')}", body=body).body
+    if as_json:
+        printing.document(changed)
+        return
+    printing.line(f"changed {member(changed, 'id')}", "good")
+    boxes = "all" if member(changed, "scopeAllMailboxes") else _list(member(changed, "mailboxes"))
+    rows = [("scopes", _list(member(changed, "scopes"))), ("mailboxes", boxes)]
+    printing.pairs([*rows, ("requests a minute", member(changed, "requestsPerMinute"))])
 
 
 def revoke(

@@ -72,20 +72,38 @@ def revoked(config: str | None, tenant: str | None, key_id: str, *, cancel_queue
     return _described(key) | {"status": "revoked", "revoked": True, "cancelled": stopped}
 
 
+def changed(config: str | None, tenant: str | None, key_id: str, wish: dict[str, Any]) -> dict[str, Any]:
+    """Change a key by members of the door's request: scopes, mailboxes, requestsPerMinute."""
+    tenant = tenant or DEFAULT_TENANT
+
+    def work(tx: "Tx") -> "Key | Exception":
+        from dataclasses import replace
+
+        from gateway.store.keys import Change, change_keys
+
+        boxes = tuple(_mailbox_id(tx, tenant, name) for name in wish.get("mailboxes", ()))
+
+        def to(key: "Key") -> "Key":
+            return replace(
+                key,
+                scopes=frozenset(wish.get("scopes", key.scopes)),
+                mailboxes=boxes or key.mailboxes,
+                per_minute=wish.get("requestsPerMinute", key.per_minute),
+            )
+
+        return change_keys(tx, [Change(tenant, key_id, "store", to)])[0]
+
+    key = _with_store(config, tenant, work)
+    if isinstance(key, Exception):
+        fail(key)
+    return _described(key)
+
+
 def _described(key: "Key") -> dict[str, Any]:
     """A key without its secret."""
-    from gateway.core.record import instant
-    from gateway.store.keys import SCOPES
+    from gateway.doors.answers import of_key
 
-    body: dict[str, Any] = {"id": key.id, "tenantId": key.tenant, "keyPrefix": key.prefix, "label": key.label}
-    body |= {"status": key.status, "scopes": sorted(key.scopes, key=SCOPES.index), "agentId": key.agent}
-    body |= {"scopeAllMailboxes": key.mailboxes is None, "mailboxes": list(key.mailboxes or ())}
-    body |= {
-        "transactional": key.transactional,
-        "createdAt": instant(key.created_at),
-        "lastUsedAt": instant(key.used_at),
-    }
-    return body
+    return of_key(key)
 
 
 def _mailbox_id(tx: "Tx", tenant: str, name: str) -> str:

@@ -8,7 +8,10 @@ import typer
 WAIT_SECONDS = 30
 """The longest that the gateway lets a caller wait for the relay (SEMANTICS 4)."""
 
-To = Annotated[list[str], typer.Option("--to", metavar="ADDRESS", help="Whom it is for; may be given several times.")]
+To = Annotated[
+    list[str] | None,
+    typer.Option("--to", metavar="ADDRESS", help="Whom it is for; needed, and may be given several times."),
+]
 Cc = Annotated[list[str] | None, typer.Option("--cc", metavar="ADDRESS", help="Who gets a copy; may be repeated.")]
 Bcc = Annotated[
     list[str] | None, typer.Option("--bcc", metavar="ADDRESS", help="Who gets one unseen; may be repeated.")

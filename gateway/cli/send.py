@@ -15,7 +15,8 @@ from gateway.cli.mail_options import WAIT_SECONDS
 
 
 def send(
-    to: mail_options.To,
+    context: typer.Context,
+    to: mail_options.To = None,
     subject: mail_options.Subject = None,
     text: mail_options.Text = None,
     html: mail_options.Html = None,
@@ -38,6 +39,10 @@ def send(
 
     Exit code 0: accepted (with --wait: relayed, or tried again later by itself); 1: refused or failed; 2: wrong usage.
     """
+    if context.invoked_subcommand is not None:
+        return
+    if not to:
+        raise typer.BadParameter("is needed", param_hint="--to")
     body = _content(subject, text, html, eml)
     body["to"] = to
     more = {"cc": cc, "bcc": bcc, "from": sender, "kind": kind, "scheduledAt": schedule, "fencingToken": fencing_token}

@@ -5,7 +5,27 @@ from typing import Any
 
 import typer
 
-from gateway.cli import agents, doctor, keys, requests, send, serve, setup, suppressions
+from gateway.cli import (
+    agents,
+    attachments,
+    budget,
+    consent,
+    contacts,
+    doctor,
+    keys,
+    mailboxes,
+    relay,
+    request_list,
+    requests,
+    send,
+    send_batch,
+    serve,
+    setup,
+    suppression_files,
+    suppressions,
+    templates,
+    tls,
+)
 from gateway.cli.demo import command as demo
 
 RUN = "Run it"
@@ -38,11 +58,16 @@ def _group(name: str, sentence: str, commands: Commands) -> None:
 
 app = _app("An outbound email gateway for fleets of agents: it judges a send, records it and relays it through SMTP.")
 _add(app, {"init": setup.init, "serve": serve.serve, "sink": serve.sink, "demo": demo.demo}, rich_help_panel=RUN)
-_add(app, {"send": send.send}, rich_help_panel=MAIL)
+sending = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
+sending.callback(invoke_without_command=True)(send.send)
+_add(sending, {"batch": send_batch.batch})
+app.add_typer(sending, name="send", rich_help_panel=MAIL)
+_add(app, {"budget": budget.budget}, rich_help_panel=MAIL)
 _group(
     "requests",
-    "Look at a send, cancel it, decide about it.",
+    "Look at sends, cancel one, decide about one.",
     {
+        "list": request_list.list_requests,
         "show": requests.show,
         "resolve": requests.resolve,
         "cancel": requests.cancel,
@@ -61,6 +86,27 @@ _group(
     },
 )
 _group(
+    "mailboxes",
+    "The addresses to send as, their settings, their pause.",
+    {
+        "add": mailboxes.add,
+        "list": mailboxes.list_mailboxes,
+        "show": mailboxes.show,
+        "set": mailboxes.change,
+        "pause": mailboxes.pause,
+        "resume": mailboxes.resume,
+    },
+)
+_group(
+    "relay",
+    "Close and open the relay for the whole gateway.",
+    {
+        "pause": relay.pause,
+        "resume": relay.resume,
+        "status": relay.status,
+    },
+)
+_group(
     "suppressions",
     "Who must not be mailed.",
     {
@@ -68,15 +114,50 @@ _group(
         "list": suppressions.list_suppressions,
         "remove": suppressions.remove,
         "check": suppressions.check,
+        "import": suppression_files.import_suppressions,
+        "export": suppression_files.export,
     },
 )
+_group(
+    "contacts",
+    "The tenant's book of contacts.",
+    {
+        "list": contacts.list_contacts,
+        "get": contacts.get,
+        "sync": contacts.sync,
+    },
+)
+_group(
+    "consent",
+    "Who has agreed to be written to.",
+    {
+        "record": consent.record,
+        "check": consent.check,
+    },
+)
+_group(
+    "templates",
+    "Texts with gaps, in versions, that sends name.",
+    {
+        "create": templates.create,
+        "list": templates.list_templates,
+        "get": templates.get,
+        "add-version": templates.add_version,
+        "publish": templates.publish,
+        "render": templates.render,
+        "lint": templates.lint,
+    },
+)
+_group("attachments", "Files to attach by their id.", {"upload": attachments.upload})
 _group(
     "keys",
     "API keys, in the store that the settings name.",
     {
         "create": keys.create,
         "list": keys.list_all,
+        "narrow": keys.narrow,
         "revoke": keys.revoke,
     },
 )
+_group("tls", "The certificate of the SMTP door.", {"self-signed": tls.self_signed})
 _add(app, {"migrate": setup.migrate, "doctor": doctor.doctor, "version": setup.version}, rich_help_panel=CARE)

@@ -17,19 +17,22 @@ HEAVY = {"alembic", "aiosmtpd", "aiosmtplib", "fastapi", "httpx", "pydantic", "r
 
 COMMANDS = [
     "agents lease", "agents leases", "agents list", "agents register", "agents release-lease", "agents renew-lease",
-    "demo", "doctor", "init", "keys create", "keys list", "keys revoke", "migrate", "requests cancel",
-    "requests resolve", "requests show", "send", "serve", "sink", "suppressions add", "suppressions check",
-    "suppressions list", "suppressions remove", "version",
+    "attachments upload", "budget", "consent check", "consent record", "contacts get", "contacts list", "contacts sync",
+    "demo", "doctor", "init", "keys create", "keys list", "keys narrow", "keys revoke", "mailboxes add", "mailboxes list",
+    "mailboxes pause", "mailboxes resume", "mailboxes set", "mailboxes show", "migrate", "relay pause", "relay resume",
+    "relay status", "requests cancel", "requests list", "requests resolve", "requests show", "send", "send batch", "serve",
+    "sink", "suppressions add", "suppressions check", "suppressions export", "suppressions import", "suppressions list",
+    "suppressions remove", "templates add-version", "templates create", "templates get", "templates lint", "templates list",
+    "templates publish", "templates render", "tls self-signed", "version",
 ]  # fmt: skip
 
 
 def commands(node: Any, names: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - of click
     """Every command with its full name."""
     inner = getattr(node, "commands", None)
-    if inner is None:
+    if inner is None or node.invoke_without_command:
         yield " ".join(names), node
-        return
-    for name, one in inner.items():
+    for name, one in (inner or {}).items():
         yield from commands(one, (*names, name))
 
 

@@ -14,6 +14,7 @@ import httpx
 
 from gateway.app import Gateway
 from gateway.cli.found import found, opened
+from gateway.cli.tls import CERTIFICATE, KEY, made
 from gateway.core.address import parse
 from gateway.settings import given
 from gateway.sink import Sink
@@ -59,12 +60,14 @@ class Actor:
 
 @dataclass(slots=True)
 class Stage:
-    """The demo's world while it is up."""
+    """The demo's world while it is up; `certificate` (PEM) is the SMTP door's, whose port speaks TLS from the start."""
 
     url: str
     sink: Sink
     operator: Actor
     agents: tuple[Actor, Actor]
+    smtp_port: int
+    certificate: str
     _closing: contextlib.AsyncExitStack = field(repr=False)
 
     async def close_gateway(self) -> None:
@@ -79,10 +82,14 @@ async def stage() -> AsyncIterator[Stage]:
         async with Sink() as sink, contextlib.AsyncExitStack() as closing:
             url = f"sqlite:///{Path(folder) / 'gateway.db'}"
             keys = _prepare(url)
+            certificate = _certify(Path(folder))
             settings = given(
                 {
                     "database_url": url,
                     "http_bind": "127.0.0.1:0",
+                    "smtps_bind": "127.0.0.1:0",
+                    "tls_cert": str(Path(folder) / CERTIFICATE),
+                    "tls_key": str(Path(folder) / KEY),
                     "smarthost": f"smtp://127.0.0.1:{sink.port}",
                     "hostname": "gw.example.com",
                     "log_level": "error",
@@ -96,7 +103,15 @@ async def stage() -> AsyncIterator[Stage]:
                 httpx.AsyncClient(base_url=here, timeout=ANSWER_SECONDS, trust_env=False)
             )
             operator, *agents = (Actor(name, key, http) for name, key in keys.items())
-            yield Stage(here, sink, operator, (agents[0], agents[1]), closing)
+            yield Stage(here, sink, operator, (agents[0], agents[1]), gateway.smtps_port, certificate, closing)
+
+
+def _certify(folder: Path) -> str:
+    """Make a certificate as `gateway tls self-signed` does; returns it in PEM."""
+    certificate, key = made(["localhost"], 1)
+    (folder / CERTIFICATE).write_bytes(certificate)
+    (folder / KEY).write_bytes(key)
+    return certificate.decode()
 
 
 def _prepare(url: str) -> dict[str, str]:

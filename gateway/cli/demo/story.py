@@ -5,13 +5,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from gateway.cli.demo import program
 from gateway.cli.demo.board import Board
 from gateway.cli.demo.stage import Actor, Body, Stage
+from gateway.cli.demo.words import CUSTOMER, OPTED_OUT
 from gateway.cli.printing import member
 
 Row = tuple[object, ...]
-CUSTOMER = "customer@example.net"
-OPTED_OUT = "opted-out@example.org"
 PAUSE_MINUTES = 0.005
 """How long the paused agent's lease has left: 0.3 seconds."""
 
@@ -40,6 +40,7 @@ class Story:
         await self._cooldown()
         await self._suppression()
         await self._dry_run()
+        await program.play(self.stage, self.board, self.loser)
         await self._trace()
 
     async def _register(self) -> None:
@@ -117,7 +118,7 @@ class Story:
             "the winner's last renewal", "renewed", "renewed" if renewed.get("renewed") else renewed.get("reason")
         )
         self.token = await self._taken_over()
-        late = await self.winner.send(CUSTOMER, key="old-draft", fencingToken=self.stale_token)
+        late = await self.winner.send(CUSTOMER, key="old-draft", text="An old draft.", fencingToken=self.stale_token)
         holder = member(late, "leaseHolder") or {}
         rows: list[Row] = [(self.loser.name, self.token, "has the lease", "", "")]
         rows += [(self.winner.name, self.stale_token, _became(late), holder.get("agentName"), late.get("nextAction"))]
@@ -139,7 +140,7 @@ class Story:
         self.board.act(
             "One cooldown for all agents", "The new holder has the lease, and still the person was just mailed."
         )
-        answer = await self.loser.send(CUSTOMER, key="too-soon", fencingToken=self.token)
+        answer = await self.loser.send(CUSTOMER, key="too-soon", text="From the new holder.", fencingToken=self.token)
         row = (self.loser.name, _became(answer), _second(answer.get("cooldownExpiresAt")), answer.get("nextAction"))
         self.board.table(("agent", "answer", "cooldown until", "next"), [row])
         self.board.check("a second mail within the cooldown", "blocked: cooldown", _became(answer))
@@ -160,7 +161,8 @@ class Story:
         words = "The stale agent asks beforehand, for both people at once: every finding is listed, nothing is kept."
         self.board.act("A dry run tells everything", words)
         tokens = {CUSTOMER: self.stale_token}
-        answer = await self.winner.send(CUSTOMER, OPTED_OUT, key="only-asking", dryRun=True, fencingTokens=tokens)
+        more: Body = {"text": "Only asking.", "dryRun": True, "fencingTokens": tokens}
+        answer = await self.winner.send(CUSTOMER, OPTED_OUT, key="only-asking", **more)
         findings: Sequence[Body] = answer.get("findings") or []
         names = ("rule", "verdict", "reason", "recipient", "retryAt", "nextAction")
         rows = [[_second(one.get(n)) if n == "retryAt" else one.get(n) for n in names] for one in findings]
