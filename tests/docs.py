@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gateway.core.delivery import BORN, ENDED, IN_FLIGHT, MARKABLE, TRANSITIONS, UNSENT, WAITING, State
-from gateway.core.verdict import HOLD, Reason
+from gateway.core.verdict import HOLD, Mode, Reason
 from gateway.settings import Settings
 from policies import TABLE, reasons
 from tests.docs_cli import commands, shared
@@ -55,6 +55,8 @@ def options() -> str:
         names = [f"`{name} = {_toml(getattr(kind(), name))}`" for name in get_type_hints(kind) if name != "when"]
         asked = " and ".join(moment.value for moment in sorted(kind.when))
         mode = "always enforced" if row.always else "enforce, observe, off"
+        if row.mode is Mode.OFF:
+            mode = "off unless set to enforce or observe"
         rows.append((f"`{row.name}`", _first_sentence(row.module.__doc__ or ""), ", ".join(names), asked, mode))
     return table(("policy", "what it sees to", "options", "asked at", "mode"), rows)
 

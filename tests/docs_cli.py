@@ -22,7 +22,7 @@ def leaves() -> Iterator[tuple[str, Any]]:
 
 def _below(name: str, command: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - typer keeps its command classes to itself
     inner = getattr(command, "commands", None)
-    if inner is None:
+    if inner is None or command.invoke_without_command:
         yield name, command
     for word, one in (inner or {}).items():
         yield from _below(f"{name} {word}", one)

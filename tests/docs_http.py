@@ -25,15 +25,20 @@ STATUS = {"forbidden": 403, "missing": 404, "ConflictError": 409}
 """What raises a refusal with this status and names the slug first."""
 
 WORDS = {
+    "address": "An address.",
     "agentId": "The agent, by its id.",
     "agentName": "The agent, by its name.",
+    "agent_id": "The agent's id, or its name.",
     "agentRole": "What it does, in the caller's own words.",
+    "approvalRequired": "Who may publish, publishes; nobody is asked.",
+    "attachment_id": "The upload's id.",
     "attachments": "Files to attach.",
     "bcc": "Who gets one unseen: an address or a list. It never leaves in a header.",
     "campaignAction": "A name for what it is part of; suppressions may bind a campaign.",
     "campaignId": "The campaignAction that it binds.",
     "cc": "Who gets a copy: an address or a list.",
     "contactEmail": "Whom to take.",
+    "contact_id": "The contact's id.",
     "contentId": "The id by which html shows it.",
     "contentType": "Its media type.",
     "decision": "What is to become of it.",
@@ -54,6 +59,7 @@ WORDS = {
     "lease_id": "The lease's id.",
     "limit": "How many at most.",
     "mailboxId": "The mailbox, by its id.",
+    "mailbox_id": "The mailbox's id.",
     "name": "The header's name.",
     "offset": "How many to skip.",
     "queued": "Whether its mail that has not left stays or is cancelled.",
@@ -67,17 +73,22 @@ WORDS = {
     "scopes": "What it may do.",
     "source": "Where it comes from, in the caller's own words.",
     "subject": "The subject.",
+    "template_id": "The template, by id or slug.",
     "text": "The body as plain text.",
     "threadId": "The caller's own name for the conversation.",
     "to": "Whom it is for: an address or a list.",
     "value": "The header's value.",
+    "version": "The version's number.",
 }
 """What members mean whose shape says no more than their name."""
 
 ERRORS = {
     "invalid_json": "the body is not JSON, names a member twice, or holds numbers or texts that cannot be kept",
     "last_operator_key": "the tenant's last operator key cannot be revoked",
+    "rate_limited": "the key may make so many requests in a minute; `Retry-After` says when there is one again",
     "not_ready": "the database is not on this version's schema, or cannot be reached",
+    "template_render_failed": "the template cannot be filled in with this payload: `part`, `line` and `variable` say where",
+    "storage_quota_exceeded": "the tenant's uploads take up all the room that they may (`used`, `limit`): delete some, or wait",
     "suppression_check_unavailable": "whether it is suppressed is not known: do not send",
 }
 """What errors say whose sentence is made when they happen."""

@@ -60,7 +60,8 @@ def test_every_module_says_what_it_is_for() -> None:
 
 
 def test_no_file_is_too_long() -> None:
-    lengths = {path: len((ROOT / path).read_text().splitlines()) for path in modules(*LINES)}
+    paths = [path for path in modules(*LINES) if "versions" not in path.parts]  # a revision is as long as what it makes
+    lengths = {path: len((ROOT / path).read_text().splitlines()) for path in paths}
 
     assert {str(path): lines for path, lines in lengths.items() if lines > LINES[path.parts[0]]} == {}
 
