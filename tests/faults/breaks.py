@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from gateway.core.delivery import Deferred, Retry, State
 from gateway.core.facts import FlightsAsk
+from gateway.doors import chance
 from gateway.doors.http import inlet, sends
 from gateway.relay import reply, wire
 from gateway.store import Store, facts, forbid, mail, outbox, schema, settles, waiting
@@ -225,4 +226,4 @@ def skew_the_clock(seconds: float) -> None:
 
     for module in (inlet, sends):
         _replace(module, "datetime", Skewed)
-    _replace(sends, "time", SkewedTime)
+    _replace(chance, "time", SkewedTime)

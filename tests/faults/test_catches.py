@@ -24,6 +24,8 @@ ROUNDS = 30
 """Rounds within which a race must find a fault."""
 SLOW_PERMIT = {"steps": {"permit.before": {"do": "dawdle", "seconds": 0.02}}}
 
+LATE_SETTLE = {"steps": {"reply.read": {"do": "dawdle", "seconds": 0.2}}}
+
 
 async def settle_and_send(arena: Arena, person: str) -> None:
     """One sends; the other tries again and again while that mail is under way and when it has arrived."""
@@ -55,7 +57,7 @@ async def send_and_keep(arena: Arena, person: str) -> None:
 FOUND_BY_RACES: dict[str, tuple[Race, dict[str, Any], bool]] = {
     "drop_the_lock": (races.both_send, {}, True),
     "read_the_clock_before_the_lock": (races.suppression_during_a_lease, {}, True),
-    "settle_without_the_lock": (settle_and_send, {}, True),
+    "settle_without_the_lock": (settle_and_send, LATE_SETTLE, True),
     "look_up_facts_inside_the_permit": (races.suppression_during_a_lease, {}, True),
     "check_suppression_only_at_acceptance": (races.suppression_during_a_lease, SLOW_PERMIT, False),
     "forget_the_key_of_a_blocked_send": (blocked_and_asked_again, {}, False),
