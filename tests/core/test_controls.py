@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.core.controls import CONTROLS, loosened
+from gateway.core.errors import HumanDecisionError
 
 USUAL = {"cooldown": 600}
 
@@ -55,3 +56,10 @@ def test_a_change_loosens_or_it_does_not(name: str, old: Any, new: Any, loosens:
 def test_what_stands_in_neither_is_not_looked_at() -> None:
     assert loosened({}, {}, {}) == []
     assert loosened({"demands": "lease", "cooldown": 60}, {"may_reply": True}, USUAL) == ["demands", "mayReply"]
+
+
+def test_what_only_a_person_may_do_says_what_it_would_loosen() -> None:
+    error = HumanDecisionError("tenant-settings", "tenant", ["cooldownMinutes"])
+
+    assert (error.kind, error.about, error.loosens) == ("tenant-settings", "tenant", ("cooldownMinutes",))
+    assert "operator" in str(error)
