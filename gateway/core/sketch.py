@@ -5,15 +5,16 @@ holds the lowest of their hashes, which are a fair sample of all features (a bot
 holds every one. Likeness is the share of common features in all features of both (Jaccard), exact for short mails.
 
 Not looked at: case, punctuation, quoted lines and what follows a signature's dashes, how a mail greets, hidden parts of
-HTML, what follows the question mark in a link. Numbers count more than words: mails whose numbers differ tell different
-things (another date, amount, order), however alike they read.
+HTML, what follows the question mark in a link. Numbers are no features and count more than words: mails whose numbers
+differ tell different things (another date, amount, order), however alike they read.
 """
 
 import html as markup
 import re
 import struct
 from collections.abc import Iterable
-from itertools import pairwise
+from dataclasses import dataclass
+from string import ascii_lowercase, digits
 from zlib import crc32
 
 LOOK = 4096
@@ -33,7 +34,9 @@ GREETINGS = frozenset({
 # Scripts without blanks between words (Thai, Lao, Burmese, Khmer, kana, Han): each letter is taken for a word.
 _DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"\d+|[{_DENSE}]|[^\W\d_{_DENSE}]+")
-_ASCII_WORD = re.compile(rb"[0-9]+|[a-z]+")
+# ASCII is most of all mail: what is no letter, and what is no digit, becomes a blank.
+_LETTERS = bytes(octet if chr(octet) in ascii_lowercase else 32 for octet in range(256))
+_DIGITS = bytes(octet if chr(octet) in digits else 32 for octet in range(256))
 _LINK = re.compile(r"(://[^\s?#]*)(?:[?#]\S*)?")
 _QUOTED = re.compile(r"^>.*$", re.MULTILINE)
 # An element without its end goes to the end of the text, so that no input is read twice.
@@ -41,8 +44,6 @@ _HIDDEN = re.compile(
     r"<!--[^-]*(?:-(?!->)[^-]*)*|<(style|script|blockquote|title)\b[^<]*(?:<(?!/\1)[^<]*)*", re.IGNORECASE
 )
 _TAG = re.compile(r"<[^<>]*>")
-_MIX = 0x9E3779B1
-_ALL = 0xFFFFFFFF
 
 
 def sketch(subject: str, text: str | None, html: str | None, filenames: Iterable[str] = ()) -> bytes:
@@ -51,18 +52,26 @@ def sketch(subject: str, text: str | None, html: str | None, filenames: Iterable
     The text counts, and HTML only where there is no text.
     """
     body = text[:LOOK] if text and not text.isspace() else _seen(html[:LOOK_HTML]) if html else ""
-    said = _words(_own(body))
+    parts = [_words(_own(body)), _words(subject[:LOOK]), *map(_words, filenames)]
+    said = parts[0].words
     if said and said[0] in GREETINGS:
         del said[0]
-    parts = [_words(subject[:LOOK]), said, *map(_words, filenames)]
-    numbers = b" ".join([word for part in parts for word in part if word.isdigit()])
     features: set[int] = set()
     for part in parts:
-        hashes = [crc32(word) for word in part]
-        features.update(hashes)
-        features.update([(one * _MIX + two) & _ALL for one, two in pairwise(hashes)])
-    kept = sorted(features)[:KEPT]
+        hashes = list(map(crc32, part.words))
+        features.update(hashes, map(crc32, part.words[1:], hashes))  # a pair's hash is that of both words in one
+    kept = _lowest(features)
+    numbers = b" ".join([number for part in parts for number in part.numbers])
     return struct.pack(f">{1 + len(kept)}I", crc32(numbers), *kept)
+
+
+def _lowest(features: set[int]) -> list[int]:
+    """The lowest KEPT of many hashes, rising; most of a long mail's are too high to be worth sorting."""
+    if len(features) > 4 * KEPT:
+        below = [feature for feature in features if feature < 2 * KEPT * (1 << 32) // len(features)]
+        if len(below) >= KEPT:
+            return sorted(below)[:KEPT]
+    return sorted(features)[:KEPT]
 
 
 def likeness(one: bytes, other: bytes) -> int:
@@ -96,17 +105,31 @@ def _own(body: str) -> str:
     return _QUOTED.sub("", body) if ">" in body else body
 
 
-def _words(text: str) -> list[bytes]:
-    """The words of a text in their order, in one case."""
+@dataclass(slots=True)
+class _Text:
+    """The words of a text in one case, and its numbers, each in their order."""
+
+    words: list[bytes]
+    numbers: list[bytes]
+
+
+def _words(text: str) -> _Text:
     folded = text.casefold()
     if folded.isascii():
-        return _ASCII_WORD.findall(folded.encode())
-    return [_ascii_digits(word).encode("utf-8", "surrogatepass") for word in _WORD.findall(folded)]
+        octets = folded.encode()
+        return _Text(octets.translate(_LETTERS).split(), octets.translate(_DIGITS).split())
+    read = _Text([], [])
+    for word in _WORD.findall(folded):
+        if word.isdecimal():
+            read.numbers.append(_ascii_digits(word))
+        else:
+            read.words.append(word.encode("utf-8", "surrogatepass"))
+    return read
 
 
-def _ascii_digits(word: str) -> str:
-    """A number in the digits of whatever script as one in ours; another word as it is."""
-    return "".join(str(int(digit)) for digit in word) if word.isdecimal() else word
+def _ascii_digits(number: str) -> bytes:
+    """A number in the digits of whatever script as one in ours."""
+    return number.encode() if number.isascii() else "".join(str(int(digit)) for digit in number).encode()
 
 
 def _seen(html: str) -> str:
