@@ -26,6 +26,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests marked slow as well")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """With `--slow`, hypothesis looks for new examples."""
+    if config.getoption("--slow"):
+        settings.load_profile("slow")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skips what is marked slow unless it was asked for."""
     if config.getoption("--slow"):

@@ -49,9 +49,6 @@ def bare_id(message_id: str) -> str:
 
 def _framed(*items: str) -> str:
     """Texts each behind its length, so that no two lists are alike."""
-    total = hashlib.sha256()
-    for item in items:
-        data = item.encode("utf-8", "surrogatepass")  # whether a lone surrogate may be sent is not judged here
-        total.update(b"%d:" % len(data))
-        total.update(data)
-    return total.hexdigest()
+    # Whether a lone surrogate may be sent is not judged here.
+    octets = [item.encode("utf-8", "surrogatepass") for item in items]
+    return hashlib.sha256(b"".join([b"%d:%b" % (len(data), data) for data in octets])).hexdigest()

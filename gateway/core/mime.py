@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import format_datetime
+from functools import lru_cache
 
 from gateway.core.address import Address
 from gateway.core.fingerprint import bare_id, digest, fingerprint
@@ -100,7 +101,7 @@ def _head(draft: Draft) -> list[str]:
         fields.append(_addresses("Reply-To", "replyTo", draft.reply_to))
     _refuse_controls("subject", draft.subject)
     fields.append(fold("Subject", unstructured(draft.subject, split_long=True)))
-    fields.append(f"Date: {format_datetime(draft.date)}\r\n")
+    fields.append(_date(draft.date.replace(microsecond=0)))
     fields.append(fold("Message-ID", [_id("messageId", draft.message_id)]))
     if draft.in_reply_to:
         fields.append(fold("In-Reply-To", [_id("inReplyTo", draft.in_reply_to)]))
@@ -114,6 +115,12 @@ def _head(draft: Draft) -> list[str]:
             raise MimeError(name, "the gateway sets this header itself")
         fields.append(fold(name, unstructured(value, split_long=False)))
     return fields
+
+
+@lru_cache(maxsize=8)
+def _date(second: datetime) -> str:
+    """The Date of all mails that are made in one second."""
+    return f"Date: {format_datetime(second)}\r\n"
 
 
 def _addresses(name: str, field: str, addresses: Sequence[Address]) -> str:

@@ -20,6 +20,8 @@ from zlib import crc32
 LOOK = 4096
 """Characters of the body that are looked at."""
 LOOK_HTML = 4 * LOOK
+WORDS = 256
+"""Words that are looked at: a full page. Numbers count wherever they stand within LOOK."""
 KEPT = 64
 """Hashes that are kept at most: the likeness of long mails is right to about six in a hundred."""
 SHORT = 15
@@ -107,7 +109,7 @@ def _own(body: str) -> str:
 
 @dataclass(slots=True)
 class _Text:
-    """The words of a text in one case, and its numbers, each in their order."""
+    """The first WORDS words of a text in one case, and its numbers, each in their order."""
 
     words: list[bytes]
     numbers: list[bytes]
@@ -117,13 +119,14 @@ def _words(text: str) -> _Text:
     folded = text.casefold()
     if folded.isascii():
         octets = folded.encode()
-        return _Text(octets.translate(_LETTERS).split(), octets.translate(_DIGITS).split())
+        return _Text(octets.translate(_LETTERS).split(None, WORDS)[:WORDS], octets.translate(_DIGITS).split())
     read = _Text([], [])
     for word in _WORD.findall(folded):
         if word.isdecimal():
             read.numbers.append(_ascii_digits(word))
         else:
             read.words.append(word.encode("utf-8", "surrogatepass"))
+    del read.words[WORDS:]
     return read
 
 

@@ -1,6 +1,5 @@
 """What the outside is told of a record: status words, counts, findings, next action (SEMANTICS 3 and 4)."""
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -53,13 +52,11 @@ def word(delivery: DeliveryRecord) -> str:
 
 def status(deliveries: Iterable[DeliveryRecord]) -> tuple[str, dict[str, int]]:
     """The send's status, and how many recipients are in which state."""
-    counts = Counter(word(d) for d in deliveries)
-    for name in ORDER:
-        if counts[name]:
-            return name, dict(counts)
-    if set(counts) <= {"blocked"}:
-        return "blocked", dict(counts)
-    return next(name for name in WORST if counts[name]), dict(counts)
+    counts: dict[str, int] = {}
+    for delivery in deliveries:
+        name = word(delivery)
+        counts[name] = counts.get(name, 0) + 1
+    return next((name for name in (*ORDER, *WORST) if name in counts), "blocked"), counts
 
 
 def strictest(record: Record) -> Document | None:

@@ -45,7 +45,8 @@ def write(
 
     `said` is the raw message as a door has read it already.
     """
-    if asked.stored_template is not None and asked.made_from is None:
+    template = asked.made_from if asked.stored_template is not None else None
+    if asked.stored_template is not None and template is None:
         raise missing("template_not_found", "there is no such template; names that begin with _ need none")
     if not asked.says_something and not may_be_empty:
         raise Faults([("text", NOTHING)])
@@ -77,7 +78,7 @@ def write(
         derived_key=key is None,
         door=terms.door,
         override=asked.override_reason,
-        template=asked.made_from,
+        template=template,
     )
     return Letter(Ticket(mail, made.body, asked.send_reason), made.sender)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.sketch import KEPT, LOOK, likeness, sketch
+from gateway.core.sketch import KEPT, LOOK, WORDS, likeness, sketch
 
 LETTER = """Hi Pat,
 
@@ -131,6 +131,13 @@ def test_a_sketch_is_small_however_long_the_mail() -> None:
 
     assert len(sketch("", words, None)) == 4 * (1 + KEPT)
     assert alike(words, words[:LOOK] + " and something else") == 100
+
+
+def test_after_a_full_page_only_numbers_count() -> None:
+    page = " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(WORDS))
+
+    assert alike(page, page + " and what nobody reads") == 100
+    assert alike(page + " due on the 7th", page + " due on the 8th") == 0
 
 
 @given(st.text(), st.text(), st.text(), st.text())

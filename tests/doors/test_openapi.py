@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import content_type_conformance, response_schema_conformance, status_code_conformance
 
+from gateway.doors.http.guard import PROBES
 from tests.docs_http import application
 from tests.doors.door import PROBLEM, Door
 from tests.world import PAT, TENANT
@@ -91,6 +92,14 @@ def test_every_operation_is_tried() -> None:
     known = {f"{method.upper()} {path}" for path, methods in DOCUMENT["paths"].items() for method in methods}
 
     assert {one.label for _, one, _ in TRIES} == known
+
+
+def test_every_operation_but_probes_says_that_it_needs_a_key() -> None:
+    open_to_all = {
+        path for path, methods in DOCUMENT["paths"].items() for said in methods.values() if "security" not in said
+    }
+
+    assert open_to_all == PROBES
 
 
 @FEW

@@ -56,7 +56,7 @@ def create_app(context: Context) -> FastAPI:
         *context.routers,
         pages.router,
     ):
-        app.include_router(router)
+        app.router.routes.extend(router.routes)
     problems.install(app)
     app.add_middleware(Guard, hosts=context.settings.hosts())
     app.openapi = lambda: document(app)  # type: ignore[method-assign]  # FastAPI's own way to replace it

@@ -49,7 +49,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 def context_of(request: Request) -> Context:
     """What this process gave to its door."""
-    return cast("Context", request.app.state.context)
+    return cast("Context", request.scope["app"].state.context)
 
 
 class Needs(SecurityBase):
@@ -60,6 +60,7 @@ class Needs(SecurityBase):
         self.scopes = scopes
         self.model = HTTPBearer(description="An API key: gk_live_...")
         self.scheme_name = "key"
+        self.described: dict[str, Any] = {"security": [{self.scheme_name: []}]}
 
     async def __call__(self, request: Request) -> Grant:
         """Find out who calls. Raises Refusal 401, 403, 429."""

@@ -17,6 +17,7 @@ RETRY_SECONDS = 2
 """What `Retry-After` says where nothing better is known."""
 
 UNAUTHORIZED = 401
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 BREAKS_OFF = frozenset({408, 413})
 """The rest of the body is not read, so the connection cannot be used again."""
 
@@ -42,7 +43,7 @@ def problem(
 
 def dumped(body: object) -> bytes:
     """JSON without blanks."""
-    return json.dumps(body, separators=(",", ":")).encode()
+    return _ENCODER.encode(body).encode()
 
 
 async def _refusal(_: Request, error: Exception) -> Response:
