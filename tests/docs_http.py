@@ -118,7 +118,7 @@ def routes() -> str:
         for one in api_routes(app.routes)
         for method in one.methods or ()
     }
-    return "\n\n".join(_route(*one, scopes[one[:2]]) for one in described())
+    return "\n\n".join(_route(*one, scopes[one[:2]] or _said(one[2])) for one in described())
 
 
 def shapes() -> str:
@@ -141,6 +141,11 @@ def _scopes(dependant: Dependant) -> tuple[str, ...]:
     needs = [dependant.call] if isinstance(dependant.call, Needs) else []
     found = [scope for one in needs for scope in one.scopes]
     return tuple(dict.fromkeys([*found, *(scope for inner in dependant.dependencies for scope in _scopes(inner))]))
+
+
+def _said(operation: Document) -> tuple[str, ...]:
+    """The same of a route that looks at the key itself and says so."""
+    return tuple(scope for one in operation.get("security", ()) for scope in one.get("key", ()))
 
 
 def _route(method: str, path: str, operation: Document, scopes: tuple[str, ...]) -> str:

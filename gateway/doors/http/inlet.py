@@ -60,7 +60,7 @@ class Needs(SecurityBase):
         self.scopes = scopes
         self.model = HTTPBearer(description="An API key: gk_live_...")
         self.scheme_name = "key"
-        self.described: dict[str, Any] = {"security": [{self.scheme_name: []}]}
+        self.described: dict[str, Any] = {"security": [{self.scheme_name: list(scopes)}]}
 
     async def __call__(self, request: Request) -> Grant:
         """Find out who calls. Raises Refusal 401, 403, 429."""
