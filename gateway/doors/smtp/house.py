@@ -22,7 +22,8 @@ class Limits:
 
     `faults` are commands that no working client says, `logins` failed ones, in one session. `least_rate` are bytes a second
     that a body must bring beyond one command's time. `offered` are recipients beyond the most of one message that are still
-    answered; then the session ends. `work_seconds` is the longest that a mail may be under judgement.
+    answered; then the session ends. `work_seconds` is the longest that a mail may be under judgement. `bodies_bytes` are those
+    of all bodies together that are being read or judged, whatever one message may have.
     """
 
     idle_seconds: float = 300.0
@@ -32,6 +33,7 @@ class Limits:
     faults: int = 20
     logins: int = 5
     offered: int = 1000
+    bodies_bytes: int = 268_435_456
     sessions: int = 2000
     sessions_by_address: int = 200
 
@@ -54,6 +56,7 @@ class House:
     trust: Trust = ()
     sessions: "set[Any]" = field(default_factory=set)
     _by_address: "Counter[str]" = field(default_factory=Counter)
+    _held: "Counter[Any]" = field(default_factory=Counter)
 
     @property
     def hostname(self) -> str:
@@ -81,6 +84,15 @@ class House:
         self._by_address[session.address] -= 1
         if self._by_address[session.address] <= 0:
             del self._by_address[session.address]
+
+    def hold(self, session: Guest, size: int) -> bool:
+        """Note how many bytes of a body a session holds now; whether there is room for them beside all others'."""
+        self._held[session] = size
+        return self._held.total() <= max(self.limits.bodies_bytes, size)
+
+    def let_go(self, session: Guest) -> None:
+        """A session holds no body any more."""
+        del self._held[session]
 
     def trusted(self, address: str) -> str:
         """The name of the agent that somebody there may be without a login, or nothing."""

@@ -100,11 +100,11 @@ class Lines:
             raise Malformed("500 5.5.2", "the line holds a NUL")
         return line[:-2]
 
-    async def body(self, limit: int, progress: Callable[[], None]) -> bytes:
+    async def body(self, limit: int, progress: Callable[[int], None]) -> bytes:
         """The body that follows 354, to its end, with the dots taken off (RFC 5321 4.5.2).
 
-        A body of more than `limit` bytes is read to its end too and not kept. `progress` is called as it comes. Raises
-        Gone, and Malformed where it must not be taken.
+        A body of more than `limit` bytes is read to its end too and not kept. `progress` is called as it comes, with
+        the bytes that are kept. Raises Gone, and Malformed where it must not be taken.
         """
         most = limit + limit // 3 + 1024  # at worst a line of one dot is stuffed: four bytes for three
         data, cut, at = bytearray(b"\r\n"), False, 0  # the CRLF of the DATA line: a dot may be all there is
@@ -115,8 +115,8 @@ class Lines:
                 del data[: -len(END)]
             if not self._kept:
                 await self._more()
-                progress()
             data += self._take(len(self._kept))
+            progress(len(data))
         self._kept[:0] = data[end + len(END) :]
         if cut or end > most:
             raise Malformed("552 5.3.4", "message_too_large")

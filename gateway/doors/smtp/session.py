@@ -248,14 +248,22 @@ class Session(Talk):
             raise Malformed("554 5.5.1", "there is no recipient")
         until = self.loop.time() + limits.idle_seconds + limits.message_bytes / limits.least_rate
 
-        def progress() -> None:
+        def progress(kept: int) -> None:
             self.take_time(min(limits.idle_seconds, max(until - self.loop.time(), 0.001)))
+            if not self.house.hold(self, kept):
+                self.hang_up("421 4.3.2 too much mail at once; try again later")
+                raise Gone
 
         self.mail = None
-        await self.push("354 end with CRLF dot CRLF")
-        raw = await self.lines.body(limits.message_bytes, progress)
-        self.take_time(limits.work_seconds)
-        await self.push(await hand_in(self.house.context, mail, raw, self._trace(mail)))
+        try:
+            progress(0)
+            await self.push("354 end with CRLF dot CRLF")
+            raw = await self.lines.body(limits.message_bytes, progress)
+            self.take_time(limits.work_seconds)
+            reply = await hand_in(self.house.context, mail, raw, self._trace(mail))
+        finally:
+            self.house.let_go(self)
+        await self.push(reply)
 
     def _trace(self, mail: Transaction) -> Trace:
         client = self.client if _CLIENT.fullmatch(self.client) else "unknown"

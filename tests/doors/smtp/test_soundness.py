@@ -314,6 +314,26 @@ async def test_a_body_must_come_at_a_rate(wire: Door) -> None:
             dripping.cancel()
 
 
+async def test_bodies_of_all_sessions_together_have_a_limit(wire: Door) -> None:
+    part = b"a line of some mail\r\n" * 10_000
+    limits = Limits(message_bytes=1_000_000, bodies_bytes=300_000)
+    async with a_submit(wire, limits) as submit, submit.session() as first, submit.session() as second:
+        await first.envelope()
+        await first.say("DATA")
+        first.writer.write(HEAD.encode() + b"\r\n" + part)
+        async with asyncio.timeout(10):
+            while submit.house._held.total() < len(part):
+                await asyncio.sleep(0.01)
+        await second.envelope(("second@example.net",))
+        await second.say("DATA")
+        second.writer.write(HEAD.encode() + b"\r\n" + part)
+
+        assert (await second.reply()).startswith("421 4.3.2 ")
+        assert (await first.say(b".\r\n")).startswith("250 ")
+        assert (await submit.send(to=("third@example.net",))).startswith("250 ")
+        assert submit.house._held.total() == 0
+
+
 async def test_more_sessions_than_there_is_room_for_are_sent_away(wire: Door) -> None:
     async with a_submit(wire, Limits(sessions=1)) as submit:
         async with submit.talk(secure=True) as client:
