@@ -72,6 +72,15 @@ class Served:
             if line.get("event") == "END":
                 raise EndedError(self.process.wait(PATIENCE), self.lines)
 
+    def smtp_port(self, *, secure: bool) -> int:
+        """The port of the SMTP door: of the listener with implicit TLS, or of the other one."""
+        kind = "implicit" if secure else "starttls"
+        return next(
+            int(line["port"])
+            for line in self.lines
+            if line.get("event") == "smtp.listening" and line["tls"] == kind
+        )
+
     def read_log(self) -> None:
         """Turn stderr into lines, until it ends (run in a thread)."""
         assert self.process.stderr is not None

@@ -34,6 +34,14 @@ def server_tls(*names: str, by: str = "ours") -> ssl.SSLContext:
     return context
 
 
+def server_files(folder: Path) -> str:
+    """A file with a certificate for the loopback and its key."""
+    path = folder / "server.pem"
+    if not path.exists():
+        authority("ours").issue_cert("127.0.0.1", "localhost").private_key_and_cert_chain_pem.write_to_path(str(path))
+    return str(path)
+
+
 def ca_file(folder: Path, name: str = "ours") -> Path:
     """A file with the authority's certificate."""
     path = folder / f"{name}.pem"
@@ -42,7 +50,9 @@ def ca_file(folder: Path, name: str = "ours") -> Path:
 
 
 class Talk:
-    """A client that writes what it is told and reads lines."""
+    """A client that writes what it is told and reads lines; it waits `patience` seconds for a reply."""
+
+    patience = 5.0
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -51,7 +61,7 @@ class Talk:
     async def reply(self) -> str:
         """Returns the next whole reply, its lines joined by " / "; "" at the end of the connection."""
         lines = []
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(self.patience):
             while line := (await self.reader.readline()).decode():
                 lines.append(line.rstrip("\r\n"))
                 if line[3:4] != "-":

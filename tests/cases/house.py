@@ -22,12 +22,14 @@ from gateway.core.delivery import State
 from gateway.settings import given
 from gateway.sink import Sink
 from gateway.store import Store, agents, dialect_of, forbid, keys, migrate
+from gateway.store.clock import from_us
 from gateway.store.dialect import Dialect
-from gateway.store.schema import deliveries, sends
+from gateway.store.facts import slot, window
+from gateway.store.schema import counters, deliveries, sends
 from gateway.store.tx import Profile, Tx
 from tests import servers
 from tests.databases import Databases
-from tests.smtp import ca_file, server_tls
+from tests.smtp import ca_file, server_files, server_tls
 from tests.world import set_time
 
 HOST = "gw.example.com"
@@ -69,7 +71,7 @@ def _seed(tx: Tx) -> dict[str, str]:
 
 @dataclass
 class House:
-    """A place to play one case; `settings` are the gateway's, `outside` makes gateways processes."""
+    """A place to play one case; `settings` are the gateway's, `outside` makes gateways processes, `smtp` opens that door."""
 
     url: str
     keys: dict[str, str]
@@ -78,6 +80,7 @@ class House:
     settings: dict[str, Any]
     outside: bool = False
     start_at: datetime = START
+    smtp: bool = False
     gateway: Gateway | None = None
     served: list[servers.Served] = field(default_factory=list)
     moved: float = 0.0
@@ -89,12 +92,12 @@ class House:
     async def up(self, count: int = 1, armed: dict[str, Any] | None = None, others: str = "relay") -> None:
         """Start a gateway, and `count` - 1 more with the roles `others`; `armed` are steps of `tests/faults/armed.py`."""
         if not self.outside:
-            values = self.settings | {"database_url": self.url, "http_bind": "127.0.0.1:0"}
+            values = self.settings | self._doors() | {"database_url": self.url, "http_bind": "127.0.0.1:0"}
             self.gateway = Gateway(given(values))
             await self.gateway.start()
             ports = [self.gateway.http_port]
         else:
-            await self.process("http,relay", armed)
+            await self.process("http,smtp,relay" if self.smtp else "http,relay", armed)
             await asyncio.gather(*(self.process(others, armed) for _ in range(count - 1)))
             ports = [served.port for served in self.served if served.port]
         self._clients = [httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) for port in ports]
@@ -106,9 +109,26 @@ class House:
         plain = {name: value for name, value in self.settings.items() if name != "policies"}
         config = self.folder / "policies.toml"
         config.write_text(_toml(self.settings.get("policies", {})), encoding="utf-8")
-        plain |= {"config": config, "allow_special_use": ",".join(self.settings.get("allow_special_use", ()))}
+        plain |= self._doors() | {"config": config, "allow_special_use": ",".join(self.settings.get("allow_special_use", ()))}
         started = asyncio.to_thread(servers.start, self.url, roles=roles, module=module, extra=extra, **plain)
         self.served.append(await started)
+
+    def _doors(self) -> dict[str, Any]:
+        """Settings of the SMTP door, with both listeners."""
+        if not self.smtp:
+            return {}
+        pair = server_files(self.folder)
+        return {"smtp_bind": "127.0.0.1:0", "smtps_bind": "127.0.0.1:0", "tls_cert": pair, "tls_key": pair}
+
+    def smtp_port(self, listener: str) -> int:
+        """The port of a listener of the SMTP door: submission (STARTTLS) or submissions."""
+        secure = {"submission": False, "submissions": True}[listener]
+        if self.gateway is None:
+            return self.served[0].smtp_port(secure=secure)
+        assert self.gateway.smtp is not None
+        sock = self.gateway.smtp.secure if secure else self.gateway.smtp.plain
+        assert sock is not None
+        return int(sock.getsockname()[1])
 
     async def down(self, *, kill: bool = False) -> None:
         """Stop every gateway, or kill it (processes only)."""
@@ -143,6 +163,12 @@ class House:
             self._looker = Store(dialect_of(self.url))
         return self._looker
 
+    def let_go(self) -> None:
+        """Close the store that was looked into; it is opened anew when it is needed."""
+        if self._looker is not None:
+            self._looker.close()
+            self._looker = None
+
     @property
     def now(self) -> datetime:
         """The store's time."""
@@ -173,6 +199,15 @@ class House:
         """Let all mails have come in at one instant: the store's clock cannot stand still, so their rows are told so."""
         self.write(lambda tx: tx.run(_at_one_instant, {"at": tx.now_us}))
 
+    def use_up(self) -> None:
+        """Let one unit be used up in this hour, by nobody in particular."""
+
+        def use(tx: Tx) -> None:
+            at = slot("tenant", TENANT, "hour", window(from_us(tx.now_us), "hour")[0])
+            tx.run(_one_unit, {"tenant": TENANT, "slot": at, "used": 1})
+
+        self.write(use)
+
     def pause(self, *, paused: bool) -> None:
         """Close or open the relay."""
         self.store.write((), lambda tx: forbid.pause_relay(tx, paused=paused))
@@ -189,6 +224,13 @@ class House:
 
 def _at_one_instant(_: Dialect) -> sa.Executable:
     return sa.update(sends).values(created_us=sa.bindparam("at"))
+
+
+def _one_unit(dialect: Dialect) -> sa.Executable:
+    made: sa.Executable = dialect.upsert(counters).on_conflict_do_update(
+        index_elements=[counters.c.tenant, counters.c.slot], set_={"used": 1}
+    )
+    return made
 
 
 def _standing(_: Dialect) -> sa.Executable:
@@ -208,8 +250,9 @@ def _toml(policies: dict[str, dict[str, Any]]) -> str:
 async def a_house(
     databases: Databases, folder: Path, script: str, start_at: datetime, **settings: Any
 ) -> AsyncIterator[House]:
-    """A house with a smarthost that plays `script`; `outside`, `login` and `tls` beside the gateway's settings."""
+    """A house with a smarthost that plays `script`; `outside`, `smtp`, `login` and `tls` beside the gateway's settings."""
     outside, login, tls = settings.pop("outside", False), settings.pop("login", ""), settings.pop("tls", False)
+    smtp = settings.pop("smtp", False)
     with databases.fresh(prepared) as url:
         moved: list[House] = []
         sink = Sink(
@@ -225,11 +268,10 @@ async def a_house(
                 usual["smarthost_ca"] = str(ca_file(folder))
             with contextlib.closing(Store(dialect_of(url))) as passing:  # no gateway has seen another time
                 set_time(passing, start_at)
-            house = House(url, dict(_made[url.partition(":")[0]]), sink, folder, usual | settings, outside, start_at)
+            house = House(url, dict(_made[url.partition(":")[0]]), sink, folder, usual | settings, outside, start_at, smtp)
             moved.append(house)
             try:
                 yield house
             finally:
                 await house.down(kill=True)
-                if house._looker is not None:
-                    house._looker.close()
+                house.let_go()

@@ -20,6 +20,8 @@ AT_ONCE = 20
 SUPPRESSIONS = "/v1/suppressions"
 LEASES = "/v1/agent/coordination/lease"
 REQUESTS = "/v1/agent/requests"
+IN_JSON = {"http", "scenario"}
+"""Kinds of cases with steps and a setup."""
 INDEX = re.compile(r"\{i(?:%(\d+))?\}")
 
 
@@ -34,9 +36,17 @@ class Play:
     notes: list[str] = field(default_factory=list)
     saved: dict[str, dict[str, Any]] = field(default_factory=dict)
     paused: bool = False
+    cut_off: bool = False
+    """Whether the database is not to be had."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What acts have found out that an expectation is about, by its name."""
     cursor: str = ""
+
+    @property
+    def house_setup(self) -> dict[str, Any]:
+        """What the case has set up, as far as it is a setting."""
+        setup = self.case.setup if self.case.kind in IN_JSON else {}
+        return {name: value for name, value in setup.items() if name not in words.ACTS}
 
     @property
     def tokens(self) -> dict[str, int]:
@@ -99,8 +109,8 @@ class Play:
         return found
 
     async def settle(self) -> None:
-        """Return once nothing is on its way; where the relay is paused, at once."""
-        if not self.paused:
+        """Return once nothing is on its way; where the relay is paused or the store is away, at once."""
+        if not self.paused and not self.cut_off:
             await self.house.quiet()
 
     async def many(self, number: int, step: Mapping[str, Any], count: int) -> None:
@@ -131,7 +141,7 @@ class Play:
 
     async def set_up(self) -> None:
         """Do what a case's setup asks to be done."""
-        setup = self.case.setup if self.case.kind != "smtp-upstream" else {}
+        setup = self.case.setup if self.case.kind in IN_JSON else {}
         if aliases := setup.get("domain_aliases"):
             self.house.alias(aliases)
         for email in [*setup.get("suppress", ()), *setup.get("suppressed", ())]:
@@ -176,6 +186,6 @@ def times_in(value: Any) -> Iterator[datetime]:  # noqa: ANN401  (JSON)
 
 def beginning(case: Case) -> datetime:
     """When a case's clock begins: an hour before the first time that it names."""
-    if case.kind == "smtp-upstream":
+    if case.kind not in IN_JSON:
         return START
     return min(times_in(case.script), default=START + timedelta(hours=1)) - timedelta(hours=1)

@@ -8,17 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.cases import acts, starts, upstream, words
+from tests.cases import acts, dialogue, letters, starts, submit, upstream, words
 from tests.cases.book import Case
 from tests.cases.house import House, a_house
 from tests.cases.more import MORE
-from tests.cases.play import Play, beginning
-from tests.cases.tables import DIFFERS, LEFT_OUT, LEFT_OUT_KINDS, SKIPPED_STEPS, expected
+from tests.cases.play import IN_JSON, Play, beginning
+from tests.cases.tables import DIFFERS, LEFT_OUT, LEFT_OUT_KINDS, LEFT_OUT_LISTENERS, expected
 from tests.cases.upstream import Upstream, Variant
 from tests.cases.verdict import judged
 from tests.databases import Databases
 
 __all__ = ["Result", "left_out", "run"]
+
+SEVEN_BIT = 'EHLO "250 sink.example.net"\n'
+"""A smarthost that offers nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,8 @@ class Result:
 
 def left_out(case: Case) -> str | None:
     """Why a case is not played; None where it is."""
-    return LEFT_OUT.get(case.id) or LEFT_OUT_KINDS.get(case.kind)
+    listener = dialogue.read(case.text).listener if case.kind == "smtp-client" else ""
+    return LEFT_OUT.get(case.id) or LEFT_OUT_KINDS.get(case.kind) or LEFT_OUT_LISTENERS.get(listener)
 
 
 async def run(case: Case, databases: Databases, *, seconds: float = 5.0) -> Result:
@@ -59,12 +63,19 @@ async def run(case: Case, databases: Databases, *, seconds: float = 5.0) -> Resu
                     await _upstream(play, story, variant)
                 faults += [f"{variant.name}: {fault}" if variant.name else fault for fault in play.faults]
                 notes += play.notes
+        elif case.kind not in IN_JSON:
+            hop = SEVEN_BIT if case.expected.get("wire", {}).get("ascii_only") else ""
+            async with a_house(databases, Path(folder), hop, beginning(case), smtp=True, **_settings({})) as house:
+                play = Play(case, house)
+                await _submitting(play)
+            faults, notes = play.faults, play.notes
         else:
             setup = {name: value for name, value in case.setup.items() if name not in words.ACTS}
             outside = _needs_processes(case)
             script = starts.waits(case.steps) if case.kind == "scenario" else ""
+            about = {"outside": outside, "smtp": submit.WORD in case.text}
             house_of = a_house(
-                databases, Path(folder), script, beginning(case), outside=outside, **_settings(setup | _asked(case))
+                databases, Path(folder), script, beginning(case), **about, **_settings(setup | _asked(case))
             )
             async with house_of as house:
                 play = Play(case, house)
@@ -121,13 +132,34 @@ async def _http(play: Play, seconds: float) -> None:
             from tests.cases.mix import mixed
 
             await mixed(play, number, step, seconds)
-        elif skipped := SKIPPED_STEPS.keys() & step.get("step", {}).keys():
-            play.notes.append(f"step {number} is left out: it {SKIPPED_STEPS[skipped.pop()]}")
         elif "parallel" in step:
-            await asyncio.gather(*(play.ask(number, step["step"], i) for i in range(step["parallel"])))
+            await asyncio.gather(*(_ask(play, number, step["step"], i) for i in range(step["parallel"])))
         else:
-            await play.ask(number, step)
+            await _ask(play, number, step)
         await play.settle()
+
+
+async def _ask(play: Play, number: int, step: dict[str, Any], index: int = 0) -> None:
+    """A step that is a call, or hands a mail in over SMTP."""
+    by_mail = submit.WORD in {*step, step.get("op")}
+    await (submit.submit if by_mail else Play.ask)(play, number, step, index)
+
+
+async def _submitting(play: Play) -> None:
+    """A case about the SMTP door: start, say what the client says, judge what comes to the smarthost."""
+    case = play.case
+    await play.house.up()
+    await play.set_up()
+    if case.kind == "eml-out":
+        for number in range(case.expected.get("submit_times", 1)):
+            await submit.kept(play, number, letters.of_case(case), {})
+            await play.settle()
+    else:
+        await dialogue.talk(play)
+        await play.settle()
+    if case.id in MORE:
+        await MORE[case.id](play)
+    await judged(play, expected(case.id, case.expected))
 
 
 async def _upstream(play: Play, story: Upstream, variant: Variant) -> None:

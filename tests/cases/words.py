@@ -26,6 +26,8 @@ SETTINGS = {
 SPECIAL_USE = ("test", "local", "localhost")
 ACTS = {"suppress", "suppressed", "leases", "domain_aliases"}
 """What a `setup` asks the driver to do, not the gateway to be."""
+LEAST_BYTES = 1024
+"""The least that the largest message may be set to; a case that wants less has its mails made longer by as much."""
 NOTHING_TO_SET = {"upstream", "dns", "database", "processes", "seconds", "tz", "near_duplicate"}
 """Words of a `setup` that are so in every house (no look-up of names, a sink), or that an act reads."""
 
@@ -42,6 +44,10 @@ def settings_of(setup: Setup) -> dict[str, Any]:
                 made["allow_special_use"] = SPECIAL_USE if value == "quickstart" else ()
             case "quota":
                 rules["quota"] = _quota(value)
+            case "quota_per_hour":  # 0 is no limit here: it is a unit that the driver uses up
+                rules["quota"] = {"agent_hour": value} if value else {"tenant_hour": 1}
+            case "max_size":
+                made["max_message_bytes"] = max(value, LEAST_BYTES)
             case _ if word.startswith("allow"):  # a misspelt one too: the gateway itself has to refuse it
                 rules["recipient"] = {ALLOW_LISTS.get(word, word): value}
             case _ if word not in ACTS | NOTHING_TO_SET:
@@ -66,6 +72,8 @@ ALLOW_LISTS = {"allow_domains": "allowed_recipients"}
 
 ROUTES = {"/v1/leases": "/v1/agent/coordination/lease", "/v1/sends": "/v1/agent/requests"}
 SUPPRESSION_REASONS = {"manual": "manual_dnc", "unsubscribe": "unsubscribe", "complaint": "complaint"}
+SMTP = "SMTP"
+"""Method and path of what was handed in over SMTP."""
 HOLD, TOKEN, LATENESS = "holdSeconds", "leaseToken", "maxLatenessSeconds"
 
 
@@ -168,7 +176,7 @@ class Said:
     @property
     def is_send(self) -> bool:
         """Whether a mail was asked for."""
-        return self.path == "/v1/agent/request-send"
+        return self.path in {"/v1/agent/request-send", SMTP}
 
     @property
     def decisions(self) -> set[str]:
