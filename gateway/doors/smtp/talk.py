@@ -7,9 +7,9 @@ in bodies, cancels what it has begun when a client hangs up, and answers a fault
 import asyncio
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import cast
+from typing import ClassVar, cast
 
 from aiosmtpd.smtp import SMTP
 
@@ -29,7 +29,15 @@ HANDSHAKE_SECONDS = 30.0
 LINGER_SECONDS = 5.0
 """How long a client may take to read the last reply."""
 
-NO_HOOKS = object()
+
+class _NoHooks:
+    """A handler of the library's that has nothing to say."""
+
+    def __dir__(self) -> Iterable[str]:
+        return ()
+
+
+NO_HOOKS = _NoHooks()
 
 
 class Talk(SMTP):
@@ -37,6 +45,13 @@ class Talk(SMTP):
 
     `address` is the client's, `refusal` what it is told where there is no room for it.
     """
+
+    commands: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        """Note which commands a session knows."""
+        super().__init_subclass__()
+        cls.commands = tuple(name for name in dir(cls) if name.startswith("smtp_"))
 
     def __init__(self, house: House, loop: asyncio.AbstractEventLoop, address: str, refusal: str = "") -> None:
         super().__init__(
@@ -50,6 +65,10 @@ class Talk(SMTP):
         self._refusal = refusal
         self._over = False
         self._last: asyncio.TimerHandle | None = None
+
+    def __dir__(self) -> Iterable[str]:
+        """The commands alone: the library goes through all names of each new connection, and finds no others."""
+        return self.commands
 
     # --- what the loop calls ---
 
