@@ -1,4 +1,4 @@
-"""`agents ...`: the registry, and who has which contact: register, lease, renew, release, list."""
+"""`agents ...`: the registry, and who has which contact: register, heartbeat, lease, renew, release, list."""
 
 import json
 from typing import Annotated
@@ -74,6 +74,22 @@ def list_agents(url: options.Url = None, key: options.Key = None, as_json: optio
         return
     fields = ("id", "agentName", "agentRole", "registeredAt", "lastHeartbeat")
     printing.table(("id", "name", "role", "registered", "last heartbeat"), _rows(found, fields))
+
+
+def heartbeat(
+    agent_id: options.AgentId = None,
+    agent_name: options.AgentName = None,
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say that an agent is there; without a name it is the key's own."""
+    body = dict[str, object](named(agent_id, agent_name))
+    got = Api(url, key, as_json=as_json).ask("POST", "/v1/agent/coordination/heartbeat", body=body).body
+    if as_json:
+        printing.document(got)
+    else:
+        printing.line("noted", "good")
 
 
 def lease(

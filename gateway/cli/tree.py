@@ -79,6 +79,7 @@ _group(
     {
         "register": agents.register,
         "list": agents.list_agents,
+        "heartbeat": agents.heartbeat,
         "lease": agents.lease,
         "renew-lease": agents.renew_lease,
         "release-lease": agents.release_lease,

@@ -5,7 +5,7 @@ It brings its routes to the HTTP door; what a lease means for a mail is judged b
 
 from fastapi import APIRouter
 
-from gateway.coordination import leases, register
+from gateway.coordination import heartbeat, leases, register
 
 __all__ = ["router"]
 
@@ -14,5 +14,6 @@ def router() -> APIRouter:
     """All routes of the room."""
     room = APIRouter()
     room.include_router(register.router)
+    room.include_router(heartbeat.router)
     room.include_router(leases.router)
     return room

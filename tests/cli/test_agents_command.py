@@ -45,6 +45,25 @@ def test_a_key_that_cannot_be_bound_is_a_warning_and_no_failure(at: Run, running
     assert "registered second-of-two" in result.stdout
 
 
+def test_a_heartbeat_is_noted(at: Run, running: Up) -> None:
+    key = agent(running, at, "beating")
+    before = listed_as(at, "beating")["lastHeartbeat"]
+
+    own = at("agents", "heartbeat", key=key)
+    other = at("agents", "heartbeat", "--agent-name", "nobody-known", "--json", key=key)
+
+    assert (own.exit_code, own.stdout.strip()) == (0, "noted")
+    assert listed_as(at, "beating")["lastHeartbeat"] > before
+    assert other.exit_code != 0
+    assert "agent_not_found" in other.output
+
+
+def listed_as(at: Run, name: str) -> dict[str, Any]:
+    """An agent as the list has it."""
+    agents = json.loads(at("agents", "list", "--json").stdout)
+    return dict(next(one for one in agents if one["agentName"] == name))
+
+
 def test_a_lease_is_taken_renewed_listed_and_released(at: Run, running: Up) -> None:
     key = agent(running, at, "leaser")
 

@@ -16,7 +16,8 @@ from tests.cli.conftest import Run
 HEAVY = {"alembic", "aiosmtpd", "aiosmtplib", "fastapi", "httpx", "pydantic", "rich.console", "sqlalchemy", "uvicorn"}
 
 COMMANDS = [
-    "agents lease", "agents leases", "agents list", "agents register", "agents release-lease", "agents renew-lease",
+    "agents heartbeat", "agents lease", "agents leases", "agents list", "agents register", "agents release-lease",
+    "agents renew-lease",
     "attachments upload", "budget", "consent check", "consent record", "contacts get", "contacts list", "contacts sync",
     "demo", "doctor", "init", "keys create", "keys list", "keys narrow", "keys revoke", "mailboxes add", "mailboxes list",
     "mailboxes pause", "mailboxes resume", "mailboxes set", "mailboxes show", "migrate", "relay pause", "relay resume",
