@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gateway.core.headers import counted, decode, has_controls, to_text, value_of
 from gateway.core.mimetree import Part, body_of, parameters, tree
-from gateway.core.parts import Attachment, crlf, has_bare_line_ends, lf
+from gateway.core.parts import Attachment, crlf, lf
 
 # RFC 5322 3.6 and RFC 2045: at most once. Bcc too, but it is removed anyhow, however often it stands there.
 _SINGLE = frozenset({
@@ -71,7 +71,7 @@ class Parsed:
 
 def read(raw: bytes) -> Parsed:
     """Reads a message; raises `MimeError` for malformed header lines and beyond the limits of size and number."""
-    data = crlf(raw)
+    data = crlf(raw)  # the same object where all line ends are CRLF
     root = tree(data)
     encoded = [(name, value_of(raw_field)) for name, raw_field in root.fields]
     first: dict[str, str] = {}
@@ -105,7 +105,7 @@ def read(raw: bytes) -> Parsed:
         to=people("to"),
         cc=people("cc"),
         bcc=people("bcc"),
-        traits=_traits(raw, encoded),
+        traits=_traits(raw, encoded, bare=data is not raw),
     )
 
 
@@ -117,7 +117,7 @@ def auto_submitted(headers: Iterable[tuple[str, str]]) -> str:
     return ""
 
 
-def _traits(raw: bytes, encoded: list[tuple[str, str]]) -> Traits:
+def _traits(raw: bytes, encoded: list[tuple[str, str]], *, bare: bool) -> Traits:
     names = [name.lower() for name, _ in encoded]
     once = dict.fromkeys(names)
     odd = dict.fromkeys(name.lower() for name, value in encoded if has_controls(value.replace("\t", " ")))
@@ -128,7 +128,7 @@ def _traits(raw: bytes, encoded: list[tuple[str, str]]) -> Traits:
         gateway_headers=tuple(name for name in once if name.startswith("x-gateway-") or name == "x-fencing-token"),
         received=names.count("received"),
         eight_bit=not raw.isascii(),
-        bare_newlines=has_bare_line_ends(raw),
+        bare_newlines=bare,
         nul=b"\0" in raw,
         longest_line=max(map(len, raw.split(b"\r\n"))),
     )

@@ -40,10 +40,13 @@ def write(
     *,
     may_be_empty: bool = False,
     said: Parsed | None = None,
+    people: tuple[Recipient, ...] = (),
+    trace: bytes = b"",
 ) -> Letter:
     """Make the ticket of a request; `may_be_empty` is for one that only asks. Raises Faults, Refusal.
 
-    `said` is the raw message as a door has read it already.
+    Of a raw message `said` is what a door has read already, `people` its envelope where headers do not count, and `trace`
+    what the door puts before it.
     """
     template = asked.made_from if asked.stored_template is not None else None
     if asked.stored_template is not None and template is None:
@@ -52,7 +55,7 @@ def write(
         raise Faults([("text", NOTHING)])
     parsed = said or (None if asked.raw_message is None else message.parsed(asked.raw_message))
     box = mailbox(grant, _author(asked, parsed, reader), asked.mailbox_id)
-    recipients = _recipients(asked, parsed, reader)
+    recipients = people or _recipients(asked, parsed, reader)
     tokens = _tokens(asked, recipients, terms.fencing_token)
     if parsed is None:
         made = message.composed(asked, recipients, box, terms)
@@ -80,7 +83,7 @@ def write(
         override=asked.override_reason,
         template=template,
     )
-    return Letter(Ticket(mail, made.body, asked.send_reason), made.sender)
+    return Letter(Ticket(mail, trace + made.body, asked.send_reason), made.sender)
 
 
 def mailbox(grant: Grant, author: Address | None, mailbox_id: str | None = None) -> Mailbox:

@@ -85,10 +85,10 @@ async def hand_in(context: Context, mail: Transaction, raw: bytes, trace: Trace)
         wishes = orders.read(said, mail.reader)
         agent = await speaking_as(context, mail.author, wishes.agent)
         terms = _terms(context, mail, said, wishes, agent)
-        ticket = await _in_thread(len(raw), _ticket, mail, raw, said, wishes, terms)
+        line = trace.line(context.settings.hostname, terms.id, terms.now)
+        ticket = await _in_thread(len(raw), _ticket, mail, raw, said, wishes, terms, line)
         if wishes.dry_run:
             return replies.would(await asyncio.to_thread(context.intake.preview, ticket))
-        ticket = replace(ticket, body=trace.line(context.settings.hostname, terms.id, terms.now) + ticket.body)
         task = asyncio.create_task(_submit(context, ticket, named=wishes.asked.idempotency_key is not None))
         task.add_done_callback(_heard)
         return replies.accepted(await asyncio.shield(task))
@@ -140,27 +140,23 @@ def _framed(kind: str, about: str, people: Iterable[str]) -> str:
     return f"{kind}:{hashlib.sha256(framed.encode('utf-8', 'replace')).hexdigest()}"
 
 
-def _ticket(mail: Transaction, raw: bytes, said: Parsed, wishes: orders.Orders, terms: Terms) -> Ticket:
-    recipients = _roles(mail, said)
-    people = {role: [r.address for r in recipients if r.role == role] for role in letter.ROLES}
-    tokens = orders.tokens(wishes.token, recipients, mail.reader)
-    whole = {"raw_message": raw, "mailbox_id": mail.box.id, "fencing_tokens": tokens, **people}
-    asked = wishes.asked.model_copy(update=whole)
-    ticket = letter.write(asked, mail.author.grant, mail.reader, terms, said=orders.obeyed(said)).ticket
-    envelope = ticket.mail.envelope
-    wishes_of = {r.address.key: r.dsn for r in recipients}
-    told = tuple(replace(r, dsn=wishes_of[r.address.key]) for r in envelope.recipients)
-    return replace(ticket, mail=replace(ticket.mail, envelope=replace(envelope, recipients=told)))
+def _ticket(mail: Transaction, raw: bytes, said: Parsed, wishes: orders.Orders, terms: Terms, trace: bytes) -> Ticket:
+    people = _roles(mail, said)
+    tokens = orders.tokens(wishes.token, people, mail.reader)
+    asked = wishes.asked.model_copy(update={"raw_message": raw, "mailbox_id": mail.box.id, "fencing_tokens": tokens})
+    said = orders.obeyed(said)
+    return letter.write(asked, mail.author.grant, mail.reader, terms, said=said, people=people, trace=trace).ticket
 
 
-def _roles(mail: Transaction, said: Parsed) -> list[Recipient]:
-    """The people of the envelope, each in the role that the headers give him; who stands in none is blind."""
+def _roles(mail: Transaction, said: Parsed) -> tuple[Recipient, ...]:
+    """The people of the envelope in the order to, cc, bcc, by what the headers say; who stands in none is blind."""
     role_of: dict[str, str] = {}
     for role in ("to", "cc"):
         for text in getattr(said, role):
             with suppress(AddressError):
                 role_of.setdefault(mail.reader.person(text).key, role)
-    return [replace(recipient, role=role_of.get(key, "bcc")) for key, recipient in mail.taken.items()]
+    found = [Recipient(one.address, role_of.get(key, "bcc"), dsn=one.dsn) for key, one in mail.taken.items()]
+    return tuple(sorted(found, key=lambda one: letter.ROLES.index(one.role)))
 
 
 async def _submit(context: Context, ticket: Ticket, *, named: bool) -> Receipt:
