@@ -43,7 +43,7 @@ class Settings(BaseSettings):
     inbound_bind: str = _field("", "Address and port for bounces and replies; empty: off.")
     smarthost: str = _field(
         "smtp://127.0.0.1:2525",
-        "Where mail goes: smtp://, smtp+starttls:// or smtps://, user and password in the URL; ?tls=off allows plain text.",
+        "Where mail goes: smtp://, smtp+starttls:// or smtps://, user:password@ in it (@ as %40); ?tls=off: in clear.",
     )
     smarthost_ca: str = _field(
         "", "File with the certificates that the smarthost is checked against; empty: the system's."

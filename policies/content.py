@@ -53,7 +53,7 @@ def _faults(mail: Submission) -> Iterator[tuple[str, str]]:
         yield "from", "is missing"
     yield from ((name, "holds control characters") for name in traits.control_characters)
     # Those that the door has read as its own are no trait any more; what is left here is forged, or a slip in a name.
-    yield from ((name, "is not known here; such names are the gateway's") for name in traits.gateway_headers)
+    yield from ((name, "is no header of the gateway, though it is named like one") for name in traits.gateway_headers)
     if traits.received > RECEIVED_MAX:
         yield "received", f"more than {RECEIVED_MAX} trace headers: the mail goes in a circle"
     if traits.nul:

@@ -453,7 +453,7 @@ def moment(text: str) -> int:
 
 def arrivals_of(mail: Mail, at: int) -> list[Arrival]:
     """The arrivals of one mail that a sink took at `at`."""
-    message_id = BytesHeaderParser().parsebytes(mail.content)["message-id"].strip(" <>")
+    message_id = BytesHeaderParser().parsebytes(mail.content)["message-id"].strip(" \t\r\n<>")  # it may be folded
     return [Arrival(at, to, message_id) for to in mail.recipients]
 
 

@@ -76,9 +76,7 @@ class Served:
         """The port of the SMTP door: of the listener with implicit TLS, or of the other one."""
         kind = "implicit" if secure else "starttls"
         return next(
-            int(line["port"])
-            for line in self.lines
-            if line.get("event") == "smtp.listening" and line["tls"] == kind
+            int(line["port"]) for line in self.lines if line.get("event") == "smtp.listening" and line["tls"] == kind
         )
 
     def read_log(self) -> None:

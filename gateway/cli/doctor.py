@@ -12,7 +12,8 @@ from gateway.cli.checks import Check, broken, door_checks, ok, profile_check, st
 if TYPE_CHECKING:
     from gateway.settings import Settings
 
-SECRET = re.compile(r"(?<=://)([^:/@\s]*):[^@\s]+@")
+SECRETS = (re.compile(r"(?<=://)([^:/?#\s]*:)\S+(?=@)"), re.compile(r"([?&](?:ssl)?password=)[^&\s]*", re.IGNORECASE))
+"""Passwords in URLs, to the last @: names and passwords are often written with one of their own."""
 STYLES = {"ok": "good", "warn": "care", "fail": "bad"}
 
 
@@ -70,7 +71,14 @@ def _rules(settings: "Settings") -> Check:
 def in_force(settings: "Settings") -> dict[str, Any]:
     """Every setting as JSON, passwords taken out."""
     values = settings.model_dump(mode="json")
-    return {n: SECRET.sub(r"\1:***@", v) if isinstance(v, str) else v for n, v in values.items()}
+    return {name: hidden(value) if isinstance(value, str) else value for name, value in values.items()}
+
+
+def hidden(text: str) -> str:
+    """A URL with stars in the place of its password."""
+    for secret in SECRETS:
+        text = secret.sub(r"\1***", text)
+    return text
 
 
 def _plain(value: object) -> str:

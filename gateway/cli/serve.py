@@ -91,7 +91,7 @@ def sink(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="Be as rude as this script says, not a good server.",
+            help="Be as rude as this script says, not a good server; examples are in fixtures/smarthost.",
         ),
     ] = None,
     as_json: options.Json = False,

@@ -85,7 +85,11 @@ def init(
 def _keep(mine: profile.Profile) -> str:
     """Write the profile; a home that cannot be written to is a warning, since the key is printed as well."""
     try:
-        return str(profile.write(mine))
+        former = profile.place().exists()
+        kept = str(profile.write(mine))
+        if former:
+            printing.note(f"the former profile is in {kept}.old")
+        return kept
     except OSError as error:
         printing.note(
             f"warning: the profile {profile.place()} cannot be written: {error.strerror}; keep the key yourself"

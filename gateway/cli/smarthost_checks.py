@@ -48,6 +48,8 @@ def smarthost_checks(settings: "Settings") -> Iterator[Check]:
 
 
 def _cure(host: "Smarthost", why: str) -> str:
+    if "WRONG_VERSION" in why:
+        return "this port does not begin with TLS: use smtp+starttls://"
     if "certificate" in why:
         return "set SMARTHOST_CA to the certificates that it is to be checked against, or correct the host's name"
     if "STARTTLS" in why:

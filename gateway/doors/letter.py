@@ -48,9 +48,7 @@ def write(
     Of a raw message `said` is what a door has read already, `people` its envelope where headers do not count, and `trace`
     what the door puts before it.
     """
-    template = asked.made_from if asked.stored_template is not None else None
-    if asked.stored_template is not None and template is None:
-        raise missing("template_not_found", "there is no such template; names that begin with _ need none")
+    template = _template(asked)
     if not asked.says_something and not may_be_empty:
         raise Faults([("text", NOTHING)])
     parsed = said or (None if asked.raw_message is None else message.parsed(asked.raw_message))
@@ -61,7 +59,7 @@ def write(
         made = message.composed(asked, recipients, box, terms)
     else:
         made = message.handed_in(asked.raw_message or b"", parsed, reader, box, terms)
-    content, keys = made.content, list(terms.offered) or [r.address.key for r in recipients]
+    content, keys = made.content, terms.offered or tuple(r.address.key for r in recipients)
     key = terms.idempotency_key or asked.idempotency_key or asked.dedupe_key
     mail = Submission(
         id=terms.id,
@@ -84,6 +82,15 @@ def write(
         template=template,
     )
     return Letter(Ticket(mail, trace + made.body, asked.send_reason), made.sender)
+
+
+def _template(asked: SendRequest) -> str | None:
+    """The stored template, as id:version, that a request was made from. Raises Refusal where it names another one."""
+    if asked.stored_template is None:
+        return None
+    if asked.made_from is None:
+        raise missing("template_not_found", "there is no such template; names that begin with _ need none")
+    return asked.made_from
 
 
 def mailbox(grant: Grant, author: Address | None, mailbox_id: str | None = None) -> Mailbox:

@@ -17,6 +17,8 @@ from tests.cases.said import rows_of_budget
 
 Expectation = Callable[[Play, Any], Awaitable[None]]
 EXPECTATIONS: dict[str, Expectation] = {}
+CLASS = re.compile(r"[A-Z]\w*(Error|Exception)\b")
+"""The name of an exception's class, as an answer must not hold it."""
 COMMAND = re.compile(r"RCPT TO:\s*<([^>]*)>", re.IGNORECASE)
 
 
@@ -137,6 +139,8 @@ async def must_not(play: Play, wanted: list[str]) -> None:
     for what in wanted:
         if found := re.fullmatch(r"HTTP (\d+)", what):
             play.fault(not any(one.status == int(found[1]) for one in play.said), what)
+        elif what == "exception class names in replies":
+            play.fault(not any(CLASS.search(one.text) for one in play.said), what)
         elif what == "200 cancelled and one mail upstream":
             await _cancels(play)
         else:

@@ -109,7 +109,10 @@ class House:
         plain = {name: value for name, value in self.settings.items() if name != "policies"}
         config = self.folder / "policies.toml"
         config.write_text(_toml(self.settings.get("policies", {})), encoding="utf-8")
-        plain |= self._doors() | {"config": config, "allow_special_use": ",".join(self.settings.get("allow_special_use", ()))}
+        plain |= self._doors() | {
+            "config": config,
+            "allow_special_use": ",".join(self.settings.get("allow_special_use", ())),
+        }
         started = asyncio.to_thread(servers.start, self.url, roles=roles, module=module, extra=extra, **plain)
         self.served.append(await started)
 
@@ -268,7 +271,9 @@ async def a_house(
                 usual["smarthost_ca"] = str(ca_file(folder))
             with contextlib.closing(Store(dialect_of(url))) as passing:  # no gateway has seen another time
                 set_time(passing, start_at)
-            house = House(url, dict(_made[url.partition(":")[0]]), sink, folder, usual | settings, outside, start_at, smtp)
+            house = House(
+                url, dict(_made[url.partition(":")[0]]), sink, folder, usual | settings, outside, start_at, smtp
+            )
             moved.append(house)
             try:
                 yield house

@@ -12,6 +12,7 @@ from tests.cases import acts, dialogue, letters, starts, submit, upstream, words
 from tests.cases.book import Case
 from tests.cases.house import House, a_house
 from tests.cases.more import MORE
+from tests.cases.neighbours import NEIGHBOURS
 from tests.cases.play import IN_JSON, Play, beginning
 from tests.cases.tables import DIFFERS, LEFT_OUT, LEFT_OUT_KINDS, LEFT_OUT_LISTENERS, expected
 from tests.cases.upstream import Upstream, Variant
@@ -119,6 +120,8 @@ async def _played(play: Play, seconds: float) -> None:
     if case.id in MORE:
         await MORE[case.id](play)
     await judged(play, expected(case.id, case.expected))
+    if case.id in NEIGHBOURS and not play.faults:
+        await NEIGHBOURS[case.id](play)
 
 
 async def _http(play: Play, seconds: float) -> None:
@@ -160,6 +163,8 @@ async def _submitting(play: Play) -> None:
     if case.id in MORE:
         await MORE[case.id](play)
     await judged(play, expected(case.id, case.expected))
+    if case.id in NEIGHBOURS and not play.faults:
+        await NEIGHBOURS[case.id](play)
 
 
 async def _upstream(play: Play, story: Upstream, variant: Variant) -> None:

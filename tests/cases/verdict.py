@@ -22,7 +22,8 @@ async def judged(play: Play, expected: Mapping[str, Any]) -> None:
         await _all(play, expected)
     for one in play.said:
         play.fault(one.status not in NEVER, f"step {one.step}: HTTP {one.status}")
-        play.fault(one.status != 503 or one.method == SMTP or "retry-after" in one.headers, f"step {one.step}: 503 without Retry-After")
+        told = one.status != 503 or one.method == SMTP or "retry-after" in one.headers
+        play.fault(told, f"step {one.step}: 503 without Retry-After")
 
 
 async def _all(play: Play, expected: Mapping[str, Any]) -> None:
@@ -44,4 +45,6 @@ async def _otherwise(play: Play, expected: Mapping[str, Any]) -> bool:
 
 def unknown_words(expected: Mapping[str, Any]) -> list[str]:
     """Words of an expectation that nobody here judges."""
-    return sorted({*expected, *expected.get(EACH, {}), *expected.get("or", {})} - set(EXPECTATIONS) - {EACH, *SHOWN_ELSEWHERE})
+    return sorted(
+        {*expected, *expected.get(EACH, {}), *expected.get("or", {})} - set(EXPECTATIONS) - {EACH, *SHOWN_ELSEWHERE}
+    )

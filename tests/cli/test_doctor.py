@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from gateway.cli.doctor import hidden
 from tests.cli.conftest import Run
 from tests.cli.processes import House, Up
 
@@ -121,3 +122,21 @@ def test_it_works_on_both_databases(run: Run, database_url: str, monkeypatch: py
         "ok",
         "fail",
     }
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("smtp+starttls://me@example.com:secret@smtp.example.com:587", "smtp+starttls://me@example.com:***@smtp.example.com:587"),
+        ("smtps://user:s@cret@smtp.example.com", "smtps://user:***@smtp.example.com"),
+        ("smtps://user:se/cret?x@smtp.example.com", "smtps://user:***@smtp.example.com"),
+        ("postgresql://me@corp:secret@db.example.com/mail", "postgresql://me@corp:***@db.example.com/mail"),
+        ("postgresql://db.example.com/mail?user=me&password=secret&x=1", "postgresql://db.example.com/mail?user=me&password=***&x=1"),
+        ("postgresql:///mail?sslpassword=secret", "postgresql:///mail?sslpassword=***"),
+        ("smtp://127.0.0.1:2525", "smtp://127.0.0.1:2525"),
+        ("smtp://user@smtp.example.com:587", "smtp://user@smtp.example.com:587"),
+        ("sqlite:///gateway.db", "sqlite:///gateway.db"),
+    ],
+)  # fmt: skip
+def test_no_password_is_shown_however_it_is_written(url: str, shown: str) -> None:
+    assert hidden(url) == shown

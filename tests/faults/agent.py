@@ -73,7 +73,11 @@ class Agent:
 def main() -> None:
     """Carry out orders until there are no more."""
     port, key, skew = sys.argv[1:]
-    agent = Agent(int(port), key, float(skew))
+    obey(Agent(int(port), key, float(skew)))
+
+
+def obey(agent: Agent) -> None:
+    """Read orders and tell what came of them, until there are no more."""
     for line in sys.stdin:
         sys.stdout.write(json.dumps(agent.carry_out(json.loads(line))) + "\n")
         sys.stdout.flush()

@@ -7,6 +7,7 @@ shows as well. `skew_the_clock` is no fault: a host may have a wrong clock.
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
@@ -16,6 +17,7 @@ from gateway.core.delivery import Deferred, Retry, State
 from gateway.core.facts import FlightsAsk
 from gateway.doors import chance
 from gateway.doors.http import inlet, sends
+from gateway.doors.smtp import orders
 from gateway.relay import reply, wire
 from gateway.store import Store, facts, forbid, mail, outbox, schema, settles, waiting
 from gateway.store.dialect import Dialect
@@ -209,6 +211,24 @@ def answer_before_the_commit() -> None:
 
 
 # --- no fault ---------------------------------------------------------------------------------------------------------
+
+
+@fault
+def ignore_the_token_over_smtp() -> None:
+    """The header with the fencing token is taken out of the mail, and nobody reads it."""
+    _replace(orders, "tokens", lambda *_: None)
+
+
+@fault
+def use_another_key_over_smtp() -> None:
+    """The header with the key is taken out of the mail, and the key is made of the Message-ID."""
+    read = orders.read
+
+    def without(said: Thing, reader: Thing) -> Thing:
+        wishes = read(said, reader)
+        return replace(wishes, asked=wishes.asked.model_copy(update={"idempotency_key": None}))
+
+    _replace(orders, "read", without)
 
 
 def skew_the_clock(seconds: float) -> None:

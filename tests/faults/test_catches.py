@@ -1,4 +1,4 @@
-"""The suite catches: the gateway is broken on purpose in eleven ways, and each is found within a few rounds.
+"""The suite catches: the gateway is broken on purpose in thirteen ways, and each is found within a few rounds.
 
 Each fault of `breaks.py` goes into the gateways of a race or of a kill that are otherwise the ones of `test_races.py` and
 `test_kills.py`; a control shows that slowness alone, which some of the faults need, is no fault.
@@ -7,11 +7,13 @@ Each fault of `breaks.py` goes into the gateways of a race or of a kill that are
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.faults import test_races as races
+from tests.faults import test_races_by_mail as by_mail
 from tests.faults.breaks import BREAKS
 from tests.faults.conftest import Place
 from tests.faults.crowd import Crowd, mail
@@ -85,6 +87,24 @@ async def test_a_race_finds_the_fault(request: pytest.FixtureRequest, seed: int,
     place: Place = request.getfixturevalue("postgres_place" if two_gateways else "sqlite_place")
     async with an_arena(place, seed, armed | {"break": name}) as arena:
         found = await first_fault(arena, race)
+
+        print(f"seed {seed}, {name}: {found}")  # noqa: T201 - the numbers of a run
+        assert found is not None
+
+
+FOUND_BY_MAIL: dict[str, Race] = {
+    "ignore_the_token_over_smtp": races.pause_past_expiry,
+    "use_another_key_over_smtp": by_mail.retry_after_a_timeout,
+}
+"""Faults of the SMTP door, and the race between both doors that finds it."""
+
+
+@pytest.mark.parametrize("name", FOUND_BY_MAIL)
+async def test_a_race_between_two_doors_finds_the_fault(
+    sqlite_place: Place, tmp_path: Path, seed: int, name: str
+) -> None:
+    async with by_mail.an_arena(sqlite_place, tmp_path, seed, **{"break": name}) as arena:
+        found = await first_fault(arena, FOUND_BY_MAIL[name])
 
         print(f"seed {seed}, {name}: {found}")  # noqa: T201 - the numbers of a run
         assert found is not None
@@ -182,4 +202,4 @@ async def test_without_the_fault_the_kill_finds_nothing(place: Place, seed: int,
 
 
 def test_every_fault_is_to_be_found() -> None:
-    assert set(BREAKS) == {*FOUND_BY_RACES, *FOUND_BY_KILLS, "dawdle"}
+    assert set(BREAKS) == {*FOUND_BY_RACES, *FOUND_BY_KILLS, *FOUND_BY_MAIL, "dawdle"}

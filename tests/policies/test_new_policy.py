@@ -22,12 +22,12 @@ from gateway.core.judge import ALWAYS
 from gateway.core.mail import Moment, Submission
 from gateway.core.verdict import DEFER, Finding, Reason
 
-SUNDAY = Reason("sunday", DEFER, "7.1", "no mail on Sundays", "wait until retryAt", strict=429)
-REASONS = (SUNDAY,)
+REST_DAY = Reason("rest_day", DEFER, "7.1", "no mail on Sundays", "wait until retryAt", strict=429)
+REASONS = (REST_DAY,)
 
 
 @dataclass(frozen=True, slots=True)
-class Sunday:
+class RestDay:
     """Lets mail wait until Monday."""
 
     when: ClassVar[frozenset[Moment]] = ALWAYS
@@ -40,7 +40,7 @@ class Sunday:
         """Look at the day of the week."""
         if facts.now.isoweekday() == 7:
             midnight = facts.now.replace(hour=0, minute=0, second=0, microsecond=0)
-            yield SUNDAY.about(until=midnight + timedelta(days=1))
+            yield REST_DAY.about(until=midnight + timedelta(days=1))
 '''
 
 TEST = '''
@@ -48,19 +48,19 @@ TEST = '''
 
 from datetime import UTC, datetime
 
-from policies.sunday import SUNDAY, Sunday
+from policies.rest_day import REST_DAY, RestDay
 from tests.builders import NOW, a_mail, found
 
 
 def test_on_sunday_mail_waits_until_monday() -> None:
-    (finding,) = found(Sunday(), a_mail(), now=datetime(2026, 3, 8, 9, tzinfo=UTC))
+    (finding,) = found(RestDay(), a_mail(), now=datetime(2026, 3, 8, 9, tzinfo=UTC))
 
-    assert finding.reason is SUNDAY
+    assert finding.reason is REST_DAY
     assert finding.until == datetime(2026, 3, 9, tzinfo=UTC)
 
 
 def test_on_any_other_day_it_goes() -> None:
-    assert found(Sunday(), a_mail(), now=NOW) == ()
+    assert found(RestDay(), a_mail(), now=NOW) == ()
 '''
 
 SCENARIOS = """
@@ -71,7 +71,7 @@ expect = "pass"
 [[scenario]]
 name = "on Sunday"
 now = 2026-03-08T09:00:00Z
-expect = [{ reason = "sunday", until = "in 15 hours" }]
+expect = [{ reason = "rest_day", until = "in 15 hours" }]
 reply = "450 4.7.1"
 """
 
@@ -88,12 +88,12 @@ def a_copy(where: Path) -> None:
 
 def test_one_file_one_test_one_scenario_file_and_one_line(tmp_path: Path) -> None:
     a_copy(tmp_path)
-    (tmp_path / "policies" / "sunday.py").write_text(POLICY)
-    (tmp_path / "tests" / "policies" / "test_sunday.py").write_text(TEST)
-    (tmp_path / "fixtures" / "scenarios" / "sunday.toml").write_text(SCENARIOS)
+    (tmp_path / "policies" / "rest_day.py").write_text(POLICY)
+    (tmp_path / "tests" / "policies" / "test_rest_day.py").write_text(TEST)
+    (tmp_path / "fixtures" / "scenarios" / "rest_day.toml").write_text(SCENARIOS)
     table = tmp_path / "policies" / "__init__.py"
     assert table.read_text().count(NEIGHBOUR) == 1
-    table.write_text(table.read_text().replace(NEIGHBOUR, f'{NEIGHBOUR}    Row("sunday", "Sunday"),\n'))
+    table.write_text(table.read_text().replace(NEIGHBOUR, f'{NEIGHBOUR}    Row("rest_day", "RestDay"),\n'))
 
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "tests"]
     done = subprocess.run(
@@ -115,4 +115,4 @@ def test_one_file_one_test_one_scenario_file_and_one_line(tmp_path: Path) -> Non
         text=True,
         check=False,
     )
-    assert "sunday: on Sunday" in listed.stdout
+    assert "rest_day: on Sunday" in listed.stdout

@@ -123,7 +123,9 @@ def read_trust(words: tuple[str, ...]) -> Trust:
         except ValueError:
             network = None
         if network is None or not equals or not agent or not agent.isprintable():
-            raise ValueError(f"SMTP_TRUST: {word!a} should be network=agent, like 192.0.2.0/28=crm")
+            raise ValueError(
+                f"SMTP_TRUST: {word!a} should be network=agent, like 192.0.2.0/28=crm (no bits beyond the prefix)"
+            )
         found.append((network, agent))
     return tuple(found)
 

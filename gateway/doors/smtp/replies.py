@@ -91,7 +91,7 @@ def _parts(finding: Document) -> list[str]:
     if isinstance(holder, Mapping):
         parts["holder"] = holder.get("agentId")
         parts["kind"] = holder.get("kind")
-        parts["request"] = holder.get("requestId")
+        parts["holder_request"] = holder.get("requestId")  # `request` alone is the refused mail's own
     if finding["until"]:
         parts["until"] = finding["until"]
     if finding["estimate"]:

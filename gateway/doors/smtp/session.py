@@ -26,13 +26,15 @@ log = logging.getLogger(__name__)
 
 _CLIENT = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,253}[A-Za-z0-9_])?|\[[A-Za-z0-9:.]{2,64}\]")
 
-NEEDS_LOGIN = "530 5.7.0 a login is needed first"
 NEEDS_TLS = "538 5.7.11 STARTTLS is needed first"
 NOT_IN = "535 5.7.8 the login is not valid"
 
 
 class Session(Talk):
-    """One client that submits; `mail` is the transaction that is open, `author` who is logged in."""
+    """One client that submits; `mail` is the transaction that is open, `author` who is logged in.
+
+    `_excused` is set once MAIL or RCPT may have been refused to a client that has already sent what follows it.
+    """
 
     def __init__(self, house: House, loop: asyncio.AbstractEventLoop, address: str, refusal: str = "") -> None:
         super().__init__(house, loop, address, refusal)
@@ -41,6 +43,7 @@ class Session(Talk):
         self.logged_in = False
         self.author: Author | None = None
         self.mail: Transaction | None = None
+        self._excused = False
         self._failures = 0
 
     @property
@@ -71,7 +74,7 @@ class Session(Talk):
             raise Malformed("501 5.5.4", "should be followed by a host name")
         self.client = name
         self.extended = extended
-        self.mail = None
+        self.mail, self._excused = None, False
 
     async def smtp_STARTTLS(self, arg: str) -> None:
         """Go over to TLS; nothing that was said before counts (RFC 3207 4.2)."""
@@ -137,7 +140,7 @@ class Session(Talk):
         """Forget the mail that was begun."""
         if arg:
             raise Malformed("501 5.5.4", "takes no argument")
-        self.mail = None
+        self.mail, self._excused = None, False
         await self.push("250 2.0.0 ok")
 
     async def smtp_QUIT(self, arg: str) -> None:
@@ -169,7 +172,10 @@ class Session(Talk):
         if self.mail is not None:
             raise Malformed("503 5.5.1", "a mail has been begun; RSET takes it back")
         if self.author is None and not self.trusted:
-            raise Malformed(NEEDS_LOGIN[:9], NEEDS_LOGIN[10:])
+            raise Malformed(
+                "530 5.7.0", "a login is needed first" if self.secure else "STARTTLS and a login are needed first"
+            )
+        self._excused = True
         path = paths.read("FROM", arg)
         if path.parameters and not self.extended:
             raise Malformed("555 5.5.4", "parameters need EHLO")
@@ -192,7 +198,12 @@ class Session(Talk):
         except Refusal as refusal:
             await self.push(replies.not_taken(refusal))
             return
+        self._excused = False
         await self.push("250 2.1.0 ok")
+
+    async def _in_vain(self, reply: str) -> None:
+        """Refuse RCPT or DATA. Behind a refusal they are no fault: who pipelines has not heard it yet (RFC 2920 3.1)."""
+        await (self.push if self._excused else self.fault)(reply)
 
     async def _author(self) -> Author:
         """Who sends, as he stands now. Raises Refusal, StoreUnavailableError."""
@@ -209,7 +220,9 @@ class Session(Talk):
         """Add a recipient, unless the address, its suppression or the number of them says no."""
         mail = self.mail
         if mail is None:
-            raise Malformed("503 5.5.1", "MAIL comes first")
+            await self._in_vain("503 5.5.1 MAIL comes first")
+            return
+        self._excused = True
         path = paths.read("TO", arg)
         notify, orcpt = paths.of_rcpt(path)
         path.all_taken()
@@ -241,11 +254,13 @@ class Session(Talk):
         """Take the mail's content, hand it in and say what was decided."""
         mail, limits = self.mail, self.house.limits
         if mail is None:
-            raise Malformed("503 5.5.1", "MAIL comes first")
+            await self._in_vain("503 5.5.1 MAIL comes first")
+            return
         if arg:
             raise Malformed("501 5.5.4", "takes no argument")
         if not mail.taken:
-            raise Malformed("554 5.5.1", "there is no recipient")
+            await self._in_vain("554 5.5.1 there is no recipient")
+            return
         until = self.loop.time() + limits.idle_seconds + limits.message_bytes / limits.least_rate
 
         def progress(kept: int) -> None:
@@ -254,7 +269,7 @@ class Session(Talk):
                 self.hang_up("421 4.3.2 too much mail at once; try again later")
                 raise Gone
 
-        self.mail = None
+        self.mail, self._excused = None, False
         try:
             progress(0)
             await self.push("354 end with CRLF dot CRLF")

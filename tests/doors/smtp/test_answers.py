@@ -41,6 +41,20 @@ async def test_a_lease_of_another_agent_is_a_conflict_that_names_holder_and_end(
     assert len(world.record(re.search(r"request=(req_\w+)", reply)[1]).deliveries) == 1  # type: ignore[index]
 
 
+async def test_a_mail_of_another_agent_on_its_way_is_named_and_so_is_the_refused_one(submit: Submit) -> None:
+    first = await submit.door.world.send("b")
+
+    reply = await submit.send(a_mail(message_id="two"))
+
+    (line,) = [one for one in reply.split(" / ") if " lease_conflict; " in one]
+    names = [part.partition("=")[0] for part in line.split("; ") if "=" in part]
+    assert "kind=send; " in line
+    assert f"holder_request={first.record.id}; " in line
+    assert len(names) == len(set(names))
+    (own,) = {row["id"] for row in submit.door.world.rows_of(sends)} - {first.record.id}
+    assert re.findall(r"; request=(req_\w+)", reply) == [own]
+
+
 async def test_several_findings_are_several_lines_the_strictest_first(submit: Submit) -> None:
     await submit.door.world.lease("b")
 

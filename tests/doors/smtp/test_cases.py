@@ -17,7 +17,8 @@ from gateway.relay.wire import Offers
 from gateway.relay.worker import outgoing
 from gateway.store import agents
 from tests.cases.book import HOME, Case, index
-from tests.doors.smtp.line import Client, Submit
+from tests.doors.door import Door
+from tests.doors.smtp.line import Client, Submit, a_submit
 from tests.world import TENANT
 
 CASES = {case.id: case for case in index() if case.kind in ("smtp-client", "eml-out")}
@@ -101,6 +102,43 @@ async def test_a_mail_goes_as_it_should(submit: Submit, case: str) -> None:
     if "or" in one.expected and re.match(one.expected["or"]["smtp_last"], replies[-1]):
         return
     await holds(submit, one.expected, replies)
+
+
+NULL = ["MAIL FROM:<>", "MAIL FROM:<> SIZE=100 BODY=8BITMIME", "mail from:  <>", "MAIL FROM:<> SMTPUTF8 RET=HDRS"]
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize("said", NULL)
+async def test_nobody_submits_with_the_null_sender(submit: Submit, said: str, secure: bool) -> None:
+    async with submit.talk(secure=secure) as client:
+        await client.ehlo()
+        if not secure:
+            await client.say("STARTTLS")
+            await client.upgrade()
+            await client.ehlo()
+        await client.log_in("a", submit.key())
+        reply = await client.say(said)
+        after = [await client.say(f"RCPT TO:<{AGENT}>"), await client.say("DATA"), await client.say("NOOP")]
+
+    assert reply.startswith("550 5.7.1 sender_not_allowed; ")
+    assert [one[:3] for one in after] == ["503", "503", "250"]
+
+
+async def test_a_network_that_needs_no_login_submits_with_no_null_sender_either(wire: Door) -> None:
+    async with a_submit(wire, smtp_trust=("127.0.0.0/8=a",)) as submit, submit.talk() as client:
+        await client.say("HELO mx.example.net")
+
+        assert (await client.say("MAIL FROM:<>")).startswith("550 5.7.1 sender_not_allowed; ")
+
+
+async def test_nothing_is_sent_to_the_null_sender(submit: Submit) -> None:
+    async with submit.session() as client:
+        replies = await client.envelope(("", "pat@example.net"))
+        last = await client.content()
+
+    assert [reply[:9] for reply in replies] == ["550 5.1.3", "250 2.1.5"]
+    assert last.startswith("250 2.0.0 accepted as ")
+    assert [claim.address for claim in await submit.door.world.claim()] == ["pat@example.net"]
 
 
 def test_the_cases_that_are_not_played_are_about_another_door() -> None:

@@ -273,6 +273,24 @@ async def test_too_many_faults_end_the_session(wire: Door) -> None:
         assert await client.reply() == ""
 
 
+async def test_what_a_client_has_pipelined_behind_a_refusal_is_no_fault(wire: Door) -> None:
+    people = "".join(f"RCPT TO:<pat{number}@example.net>\r\n" for number in range(10))
+    async with a_submit(wire, Limits(faults=1)) as submit, submit.session() as client:
+        for refused in (
+            f"MAIL FROM:<boss@example.org>\r\n{people}DATA\r\n",
+            f"MAIL FROM:<{BOXES[0]}>\r\nRCPT TO:<x>\r\nDATA\r\n",
+        ):
+            for _ in range(3):
+                client.writer.write(refused.encode())
+                replies = [await client.reply() for _ in range(refused.count("\r\n"))]
+                assert {reply[0] for reply in replies[1:]} == {"5"}, replies
+                assert (await client.say("RSET")).startswith("250 ")
+        assert (await client.send()).startswith("250 2.0.0 accepted as ")
+        replies = [await client.say(f"RCPT TO:<{PAT}>") for _ in range(2)]
+
+    assert [reply[:3] for reply in replies] == ["503", "421"]
+
+
 async def test_an_idle_session_is_told_and_ended(wire: Door) -> None:
     async with a_submit(wire, Limits(idle_seconds=0.05)) as submit, submit.talk(secure=True) as client:
         assert await client.reply() == "421 4.4.2 no more time"
