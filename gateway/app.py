@@ -53,8 +53,9 @@ class Waiters:
     """Callers who wait for a send's relay attempt (`Prefer: wait`)."""
 
     def __init__(self, store: Store) -> None:
-        """Look the sends up in `store`."""
+        """Look the sends up in `store`; once `ended` is true nobody waits any longer."""
         self.store = store
+        self.ended = False
         self._events: dict[tuple[str, str], list[asyncio.Event]] = {}
 
     def settled(self, tenant: str, request: str) -> None:
@@ -73,7 +74,7 @@ class Waiters:
                 event.clear()
                 record = await asyncio.to_thread(self._look, tenant, request)
                 left = until - loop.time()
-                if record is None or not any(_on_its_way(d) for d in record.deliveries) or left <= 0:
+                if record is None or self.ended or not any(_on_its_way(d) for d in record.deliveries) or left <= 0:
                     return record
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(LOOK, left)):
@@ -253,6 +254,7 @@ class Gateway:
 
     async def stop(self) -> None:
         """Close the doors, let the writer finish, give claims back, and leave the store."""
+        self.waiters.ended = True  # what was taken is on disk: its answer need not wait for the relay
         if self._server is not None and self._serving is not None:
             self._server.should_exit = True
             await asyncio.wait({self._serving}, timeout=10)

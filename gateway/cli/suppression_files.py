@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -32,6 +33,9 @@ WINDOW = 100_000
 """Rows that are read and sorted at once, before they are cut into pieces."""
 PAGE = 5000
 RETRY = "what came before it is in the list; the same file may be imported again"
+
+FORMULA = re.compile(r"'*[=+\-@\t\r]")
+"""How a cell begins that a spreadsheet would carry out; an export puts an apostrophe before it, an import takes one off."""
 
 Piece = list[tuple[int, dict[str, str]]]
 Line = tuple[int, dict[str, str] | str]
@@ -192,12 +196,16 @@ def _header(cells: list[str]) -> list[str]:
 def _row(header: list[str], cells: list[str]) -> dict[str, str] | str:
     if len(cells) != len(header):
         return f"has {len(cells)} cells, and the header {len(header)}"
-    row = {name: cell for name, cell in zip(header, cells, strict=True) if cell}
+    row = {name: _bare(cell) for name, cell in zip(header, cells, strict=True) if cell}
     if any("\ud800" <= char <= "\udfff" for cell in row.values() if not cell.isascii() for char in cell):
         return "is not UTF-8"
     if "campaign" in row:
         row.setdefault("scope", "campaign")
     return row
+
+
+def _bare(cell: str) -> str:
+    return cell[1:] if cell[0] == "'" and FORMULA.match(cell) else cell
 
 
 # --- out --------------------------------------------------------------------------------------------------------------
@@ -211,7 +219,8 @@ def export(
 ) -> None:
     """Write all entries that live now as CSV, ready for an import; a file is there only when it is whole.
 
-    With --json one object on each line, in place of CSV.
+    What a spreadsheet would take for a formula has an apostrophe before it; an import takes it off again. With --json one
+    object on each line, in place of CSV.
     """
     api = Api(url, key, as_json=as_json)
     with _writing(file) as target, Meter("exported") as meter, api.kept():
@@ -225,13 +234,17 @@ def export(
             if as_json:
                 target.writelines(f"{json.dumps(entry)}\n" for entry in entries)
             else:
-                writer.writerows([[entry.get(name, "") for name in COLUMNS] for entry in entries])
+                writer.writerows([[_shielded(entry.get(name, "")) for name in COLUMNS] for entry in entries])
             meter.moved(len(entries))
             if member(page, "next") is None:
                 break
             query["after"] = str(page["next"])
     if file != "-":
         printing.note(f"{meter.rows} entries are in {file}", "good")
+
+
+def _shielded(cell: str) -> str:
+    return f"'{cell}" if FORMULA.match(cell) else cell
 
 
 @contextlib.contextmanager

@@ -4,9 +4,10 @@ A mail's features are its words and its pairs of neighbouring words, from subjec
 holds the lowest of their hashes, which are a fair sample of all features (a bottom-k sketch), so that of short mails it
 holds every one. Likeness is the share of common features in all features of both (Jaccard), exact for short mails.
 
-Not looked at: case, punctuation, quoted lines and what follows a signature's dashes, how a mail greets, hidden parts of
-HTML, what follows the question mark in a link. Numbers are no features and count more than words: mails whose numbers
-differ tell different things (another date, amount, order), however alike they read.
+Not looked at: case, punctuation, how a letter is encoded, marks that nobody sees, quoted lines and what follows a
+signature's dashes, how a mail greets, hidden parts of HTML, what follows the question mark in a link. Numbers are no
+features and count more than words: mails whose numbers differ tell different things (another date, amount, order),
+however alike they read.
 """
 
 import html as markup
@@ -15,6 +16,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from string import ascii_lowercase, digits
+from unicodedata import normalize
 from zlib import crc32
 
 LOOK = 4096
@@ -35,6 +37,8 @@ GREETINGS = frozenset({
 
 # Scripts without blanks between words (Thai, Lao, Burmese, Khmer, kana, Han): each letter is taken for a word.
 _DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+# Soft hyphens, joiners, marks of direction and of variants: within a word they change nothing that is seen.
+_UNSEEN = re.compile("[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
 _WORD = re.compile(rf"\d+|[{_DENSE}]|[^\W\d_{_DENSE}]+")
 # ASCII is most of all mail: what is no letter, and what is no digit, becomes a blank.
 _LETTERS = bytes(octet if chr(octet) in ascii_lowercase else 32 for octet in range(256))
@@ -116,12 +120,12 @@ class _Text:
 
 
 def _words(text: str) -> _Text:
-    folded = text.casefold()
-    if folded.isascii():
-        octets = folded.encode()
+    if text.isascii():
+        octets = text.lower().encode()
         return _Text(octets.translate(_LETTERS).split(None, WORDS)[:WORDS], octets.translate(_DIGITS).split())
     read = _Text([], [])
-    for word in _WORD.findall(folded):
+    # The same letter may be written in two ways, and marks that nobody sees may stand within a word.
+    for word in _WORD.findall(_UNSEEN.sub("", normalize("NFKC", text).casefold())):
         if word.isdecimal():
             read.numbers.append(_ascii_digits(word))
         else:

@@ -34,6 +34,8 @@ PEOPLE_MAX = 10_000
 TOKEN_MAX = 2**63 - 1
 METADATA_MAX = 16_384
 """Characters of metadata as JSON."""
+SUBJECT_MAX = 10_000
+"""Characters of a subject."""
 AHEAD = timedelta(days=366)
 """How far ahead a time may lie."""
 
@@ -176,7 +178,7 @@ _TIME = {"type": "string", "format": "date-time"}
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_line)]
 Words = Annotated[str, StringConstraints(min_length=1, max_length=1000), AfterValidator(_line)]
-Subject = Annotated[str, StringConstraints(max_length=10_000), AfterValidator(_line)]
+Subject = Annotated[str, StringConstraints(max_length=SUBJECT_MAX), AfterValidator(_line)]
 Text = Annotated[str, AfterValidator(_text)]
 Campaign = Annotated[str, StringConstraints(min_length=1, max_length=255), AfterValidator(_line)]
 Key = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,255}$")]

@@ -7,9 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 from gateway.core.headers import has_controls
-from gateway.doors.fields import has_odd_controls
+from gateway.doors.fields import SUBJECT_MAX, has_odd_controls
 from gateway.doors.refusal import Faults, Refusal
-from gateway.doors.template_language import Part, TemplateError, read
+from gateway.doors.template_language import Part, read
+from gateway.doors.template_values import TemplateError
 from gateway.store.templates import Template, Version
 
 PARTS = ("subject", "text", "html")
@@ -92,6 +93,8 @@ def fill(template: Template, version: Version, payload: Mapping[str, Any]) -> Fi
             done[name] = filled = part.fill(values)
             if has_controls(filled) if name == "subject" else has_odd_controls(filled):
                 raise TemplateError("the payload brings control characters, or a line end into the subject")  # noqa: TRY301
+            if name == "subject" and len(filled) > SUBJECT_MAX:
+                raise TemplateError(f"the subject becomes longer than {SUBJECT_MAX} characters")  # noqa: TRY301
     except TemplateError as error:
         about |= {"part": name, "line": error.line, "variable": error.variable}
         known = {member: value for member, value in about.items() if value is not None}

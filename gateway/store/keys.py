@@ -103,6 +103,30 @@ def create_keys(tx: Tx, wishes: Sequence[NewKey]) -> list[tuple[Key, str]]:
     return [_create_key(tx, wish) for wish in wishes]
 
 
+def create_under(tx: Tx, wishes: Sequence[tuple[NewKey, Callable[[Key], None]]]) -> list[tuple[Key, str] | Exception]:
+    """Make keys for other keys (`created_by`), each on its own; what goes with a wish sees its maker as it is under the lock.
+
+    It raises where the maker may not do that, or no longer; NotFoundError where there is no such maker.
+    """
+    done: list[tuple[Key, str] | Exception] = []
+    for wish, may in wishes:
+        try:
+            may(_known(tx, wish.tenant, wish.created_by))
+            done.append(_create_key(tx, wish))
+        except Exception as error:  # noqa: BLE001  (it is this caller's alone)
+            done.append(error)
+    return done
+
+
+def _known(tx: Tx, tenant: str, key_id: str | None) -> Key:
+    """A key, in force or not. Raises NotFoundError."""
+    for key in list_keys(tx, tenant):
+        if key.id == key_id:
+            return key
+    msg = "no such key"
+    raise NotFoundError(msg)
+
+
 def _create_key(tx: Tx, wish: NewKey) -> tuple[Key, str]:
     raw = KEY_PREFIX + secrets.token_urlsafe(32)
     row = {
@@ -148,23 +172,26 @@ def bind_key(tx: Tx, tenant: str, key_id: str, agent: str) -> None:
 
 def revoke_key(tx: Tx, tenant: str, key_id: str) -> Key:
     """End a key. Raises NotFoundError, or ConflictError where it is the tenant's last operator key."""
-    keys = {k.id: k for k in list_keys(tx, tenant)}
-    if key_id not in keys:
-        msg = "no such key"
-        raise NotFoundError(msg)
-    _keep_an_operator(keys.values(), keys[key_id])
+    going = _known(tx, tenant, key_id)
+    _keep_an_operator(list_keys(tx, tenant), going)
     tx.run(_revoke, {"tenant": tenant, "id_": key_id})
-    return keys[key_id]
+    return going
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A wish to change a key; `to` makes the new one of the one that is there, and may raise."""
+    """A wish to change a key; `to` makes the new one of the one that is there, and may raise.
+
+    Before that `may` sees the key that asks (`by`) as it is under the lock, and raises where it may not; without `by` a
+    person asks at the store.
+    """
 
     tenant: str
     key_id: str
     actor: str
     to: Callable[[Key], Key]
+    by: str | None = None
+    may: Callable[[Key], None] = lambda _: None
 
 
 def _change(_: Dialect) -> sa.Executable:
@@ -196,6 +223,8 @@ def _change_key(tx: Tx, wish: Change) -> Key:
         msg = "no such key"
         raise NotFoundError(msg)
     old = keys[wish.key_id]
+    if wish.by is not None:
+        wish.may(_known(tx, wish.tenant, wish.by))
     new = wish.to(old)
     if "operator" not in new.scopes:
         _keep_an_operator(keys.values(), old)

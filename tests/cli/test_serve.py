@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -123,6 +124,23 @@ def test_mail_accepted_before_a_stop_leaves_after_the_next_start(tmp_path: Path)
 
         with first.house.stay("serve", env={"GATEWAY_ROLES": "relay"}):
             first.sink.line("<pat@example.net>")
+
+
+def test_who_waits_for_the_relay_is_answered_when_the_gateway_stops(tmp_path: Path) -> None:
+    with (
+        up(tmp_path, roles="http") as only,
+        httpx.Client(base_url=only.url, headers={"Authorization": f"Bearer {only.key}"}, timeout=60) as client,
+        ThreadPoolExecutor(1) as caller,
+    ):
+        mail = {"to": "pat@example.net", "text": "A word."}
+        answer = caller.submit(client.post, "/v1/agent/request-send", json=mail, headers={"Prefer": "wait=30"})
+        while not client.get("/v1/agent/requests").json()["items"]:
+            assert not answer.done()
+
+        assert only.gateway.stop() == 0
+
+        assert (answer.result().status_code, answer.result().json()["status"]) == (200, "queued")
+        assert not [line for line in only.gateway.seen if '"error"' in line]
 
 
 def test_a_new_key_works_at_once_and_a_revoked_one_no_more(running: Up) -> None:

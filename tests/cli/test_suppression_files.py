@@ -53,6 +53,34 @@ def test_an_import_of_an_export_gives_the_same_list(at: Run, tmp_path: Path) -> 
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_no_cell_of_an_export_is_a_formula_and_an_import_takes_each_for_what_it_was(at: Run, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    added = {
+        "=cmd@example.net": "=HYPERLINK(1)",
+        "'=odd@example.net": "'+1",
+        "'plain@example.net": "'quoted'",
+        "-minus@example.net": "@SUM(1)",
+    }
+    lines = [{"email": name, "reasonCode": "manual_dnc", "source": source} for name, source in added.items()]
+    file = tmp_path / "list.csv"
+    with file.open("w", encoding="utf-8", newline="") as target:
+        writer = csv.DictWriter(target, ["email", "reasonCode", "source"])
+        writer.writeheader()
+        writer.writerows(
+            {name: f"'{cell}" if re.match("'?[=+@-]", cell) else cell for name, cell in line.items()} for line in lines
+        )
+
+    results = [at("suppressions", "import", str(file)), at("suppressions", "export", str(first))]
+    results += [at("suppressions", "import", str(first)), at("suppressions", "export", str(second))]
+    listed = [json.loads(line) for line in at("suppressions", "export", "--json").stdout.splitlines()]
+
+    assert [result.exit_code for result in results] == [0, 0, 0, 0]
+    assert {one["email"]: one["source"] for one in listed if one.get("email") in added} == added
+    cells = [cell for row in csv.reader(first.read_text(encoding="utf-8").splitlines()) for cell in row]
+    assert not [cell for cell in cells if cell[:1] in set("=+-@")]
+    assert first.read_text(encoding="utf-8") == second.read_text(encoding="utf-8")
+
+
 def test_every_bad_line_is_named_with_its_number_and_the_good_ones_go_in(at: Run, tmp_path: Path) -> None:
     file = tmp_path / "list.csv"
     file.write_bytes(

@@ -41,6 +41,9 @@ SIX = "see you at the old station "
         (SIX + "\u0661\u0662", SIX + "12"),  # digits are digits
         ("\u4f60\u597d\uff0c\u6211\u5011\u660e\u5929\u898b", "\u4f60\u597d\u3002\u6211\u5011\u660e\u5929\u898b"),
         (SIX + "\ud800", SIX + "\ud800"),
+        (SIX + "Gr\u00fc\u00dfe", SIX + "Gru\u0308\u00dfe"),  # one letter, or a letter and its dots
+        (SIX, "\ufeff" + SIX.replace("old", "o\u00adld").replace("station", "sta\u200btion")),
+        (SIX, SIX.replace("see", "\uff33\uff25\uff25")),
     ],
 )
 def test_texts_that_say_the_same_are_wholly_alike(one: str, other: str) -> None:
@@ -115,6 +118,8 @@ def test_html_reads_like_the_text_that_it_shows() -> None:
         "&#" * 20_000,
         "://" * 20_000,
         "> \n" * 9_000,
+        "\u0316\u0301" * 10_000,
+        "\ufdfa" * 20_000,
     ],
 )
 def test_no_input_takes_long(text: str) -> None:

@@ -1,5 +1,6 @@
 """What stands around the routes: Host check, headers, routes that are not there, health, and what nobody expected."""
 
+import asyncio
 import logging
 import re
 
@@ -17,6 +18,11 @@ broken = APIRouter()
 @broken.get("/broken")
 async def break_down() -> None:
     raise RuntimeError("hunter2 is in this text")
+
+
+@broken.get("/endless")
+async def cut_off() -> None:
+    raise asyncio.CancelledError
 
 
 @pytest.fixture
@@ -105,6 +111,17 @@ async def test_what_nobody_expected_is_told_dully_and_logged_without_its_text(
     assert (told["id"], told["kind"], told["path"]) == (body["id"], "RuntimeError", "/broken")
     assert any("break_down" in place for place in told["at"])
     assert "hunter2" not in f"{answer.text} {told} {caplog.text}"
+
+
+async def test_a_request_that_a_stop_cuts_off_is_told_to_come_again(
+    sqlite_world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with a_door(sqlite_world, [broken]) as door:
+        answer = await door.get("/endless")
+
+    problem(answer, 503, "overloaded")
+    assert answer.headers["retry-after"]
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 # --- health -----------------------------------------------------------------------------------------------------------

@@ -1,11 +1,14 @@
 """Keys that are narrowed, limited and used: who may do it, what is shown of it."""
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
 from gateway.store import keys
+from gateway.store.keys import Change
+from gateway.store.tx import Tx
 from tests.doors.door import Door, faults, problem
 from tests.world import BOXES, TENANT
 
@@ -182,3 +185,33 @@ async def test_a_request_waits_for_no_writing_down(wire: Door) -> None:
 
     assert wire.world.nodes[0].writer.groups == groups
     assert await used(wire, "a") is None
+
+
+LESS: dict[str, dict[str, Any]] = {"narrowed": {"scopes": frozenset({"read"})}, "limited": {"per_minute": 5}}
+
+
+@pytest.mark.parametrize("late", ["makes a key", "changes one"])
+@pytest.mark.parametrize(("become", "status"), [("revoked", 401), ("narrowed", 403), ("limited", 403), ("bound", 403)])
+async def test_a_key_that_has_just_become_less_elsewhere_gives_nothing_away(
+    door: Door, become: str, status: int, late: str
+) -> None:
+    door.add_key("maker", scopes=("manage",))
+    own, child = door.ids["maker"], (await made(door, "maker"))["id"]  # the maker is believed here for a second
+
+    def elsewhere(tx: Tx) -> None:
+        if become == "revoked":
+            keys.revoke_key(tx, TENANT, own)
+        elif become == "bound":
+            keys.bind_key(tx, TENANT, own, door.world.agent["a"])
+        else:
+            keys.change_keys(tx, [Change(TENANT, own, "store", lambda key: replace(key, **LESS[become]))])
+
+    door.world.store.write((TENANT,), elsewhere)
+    before = door.world.rows()["api_keys"]
+    if late == "makes a key":
+        answer = await door.post(KEYS, {"label": "late"}, by="maker")
+    else:
+        answer = await change(door, child, "maker", label="late")
+
+    assert answer.status_code == status
+    assert door.world.rows()["api_keys"] == before

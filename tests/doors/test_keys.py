@@ -82,6 +82,23 @@ async def test_a_manager_binds_no_key_to_anothers_agent(door: Door) -> None:
     assert (await door.post(KEYS, {"label": "x", "agentName": "c"}, by="manager")).status_code == 200
 
 
+async def test_a_bound_key_cannot_get_rid_of_its_agent_by_a_key_that_it_makes(door: Door) -> None:
+    door.add_key("bound", agent="a", scopes=("manage",))
+
+    made = (await door.post(KEYS, {"label": "x"}, by="bound")).json()
+
+    assert made["agentId"] == door.world.agent["a"]
+    assert (await door.post(KEYS, {"label": "x", "agentName": "a"}, by="bound")).json()["agentId"] == made["agentId"]
+    problem(await door.post(KEYS, {"label": "x", "agentName": "c"}, by="bound"), 403, "human_decision_required")
+
+
+async def test_a_persons_bound_key_makes_keys_for_whom_it_likes(door: Door) -> None:
+    door.add_key("person", agent="a", scopes=keys.SCOPES)
+
+    assert (await door.post(KEYS, {"label": "x"}, by="person")).json()["agentId"] is None
+    assert (await door.post(KEYS, {"label": "x", "agentName": "c"}, by="person")).status_code == 200
+
+
 async def test_what_a_key_is_to_be_for_must_be_there(door: Door) -> None:
     problem(await door.post(KEYS, {"label": "x", "agentName": "nobody"}, by="operator"), 404, "agent_not_found")
     for name in ("mbx_nowhere", "nobody@example.net", "x y"):
@@ -129,11 +146,14 @@ async def test_a_revoked_keys_mail_is_kept_or_cancelled(door: Door, queued: str,
     problem(await door.send(), 401, "unauthorized")
 
 
-async def test_a_manager_revokes_itself_and_keys_within_its_scope(door: Door) -> None:
+async def test_a_manager_revokes_itself_and_keys_that_it_has_made_and_no_other(door: Door) -> None:
     door.add_key("manager", scopes=("manage",))
+    made = (await door.post(KEYS, {"label": "made"}, by="manager")).json()["id"]
 
-    problem(await door.call("DELETE", f"{KEYS}/{door.ids['operator']}", by="manager"), 403, "human_decision_required")
-    assert (await door.call("DELETE", f"{KEYS}/{door.ids['free']}", by="manager")).status_code == 200
+    for other in ("operator", "free"):
+        path = f"{KEYS}/{door.ids[other]}"
+        problem(await door.call("DELETE", path, by="manager"), 403, "human_decision_required")
+    assert (await door.call("DELETE", f"{KEYS}/{made}", by="manager")).status_code == 200
     assert (await door.call("DELETE", f"{KEYS}/{door.ids['manager']}", by="manager")).status_code == 200
 
 

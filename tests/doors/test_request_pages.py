@@ -1,5 +1,7 @@
 """The list of sends: filters, pages that stay whole while others write, cursors, and who sees what."""
 
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
@@ -253,6 +255,12 @@ def _cut(cursor: str) -> str:
     return cursor[:-3]
 
 
+def _at_true(cursor: str) -> str:
+    """The same place at a time that is no number; for some databases it is one."""
+    _, last, mark = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    return urlsafe_b64encode(json.dumps([True, last, mark]).encode()).decode().rstrip("=")
+
+
 BROKEN: dict[str, Callable[[str], str]] = {
     "cut": _cut,
     "longer": lambda cursor: cursor + "AAAA",
@@ -262,6 +270,7 @@ BROKEN: dict[str, Callable[[str], str]] = {
     "a list of others": lambda _: "WzEsMiwzXQ",
     "a number without end": lambda _: "WzFlOTk5LCJhIiwiYiJd",
     "a place with a NUL": lambda _: "WzEsIlx1MDAwMCIsImIiXQ",
+    "a time that is true": _at_true,
     "empty": lambda _: "",
 }
 

@@ -1,11 +1,13 @@
 """The language of templates: what it can do, what it has not, and that everything in it has an end."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from gateway.doors import template_language
-from gateway.doors.template_language import TemplateError, read
+from gateway.doors.template_language import read
+from gateway.doors.template_values import TemplateError
 
 
 def filled(source: str, *, html: bool = False, **values: Any) -> str:
@@ -113,6 +115,57 @@ def test_all_work_has_an_end(source: str, why: str) -> None:
     error = refused(source, x="y" * 100_000, l=[1] * 1000, n=10**14)
 
     assert why in error.why
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ " + " ~ ".join(["x"] * 2000) + " }}",
+        "{{ [" + ", ".join(["x"] * 2000) + "]|join }}",
+        "{% if (" + " ~ ".join(["x"] * 2000) + ")|length == 0 %}{% endif %}",
+        "{% if [" + ", ".join(["x"] * 2000) + "]|join|length == 0 %}{% endif %}",
+    ],
+)
+@pytest.mark.parametrize("html", [False, True])
+def test_what_becomes_too_long_is_never_made(source: str, html: bool) -> None:
+    part = read(source, html=html)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TemplateError) as caught:
+            part.fill({"x": "<" * 100_000})
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert "longer than" in caught.value.why
+    assert most < 10_000_000
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        "{% if x|title|length == 0 %}{% endif %}",
+        "{% if 'z' in l %}{% endif %}",
+        "{% if l == m %}{% endif %}",
+        "{% if x is string %}{% endif %}",
+        "{{ (x ~ x)|length }}",
+    ],
+)
+def test_work_without_loops_takes_no_longer_than_it_may(one: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    part = read(one, html=False)
+    monkeypatch.setattr(template_language, "SECONDS_MAX", -1.0)
+
+    with pytest.raises(TemplateError) as caught:
+        part.fill({"x": "a " * 100, "l": ["a"] * 100, "m": ["a"] * 100})
+
+    assert "takes more than" in caught.value.why
+
+
+def test_what_is_put_together_or_joined_looks_as_it_would_in_a_gap() -> None:
+    assert filled("{{ a ~ b ~ c }} {{ [a, b, c]|join('-') }}", a=None, b=True, c=1.5) == "true1.5 -true-1.5"
+    assert "object" in refused("{{ l ~ 'x' }}", l=[1]).why
+    assert "object" in refused("{{ l|join }}", l=[[1]]).why
+    assert refused("{{ 'x' ~ lost }}").variable == "lost"
 
 
 def test_work_that_takes_too_long_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,6 +162,14 @@ async def test_a_value_brings_no_line_end_into_the_subject(door: Door, value: st
     assert door.world.rows()["sends"] == []
 
 
+async def test_a_value_makes_a_subject_no_longer_than_one_may_be(wire: Door) -> None:
+    await made(wire)
+
+    answer = await wire.send(**by_template(payload=PAYLOAD | {"first_name": "x" * 10_001}))
+
+    assert problem(answer, 422, "template_render_failed")["part"] == "subject"
+
+
 async def test_a_value_is_never_taken_for_a_template(door: Door) -> None:
     await made(door)
 

@@ -26,6 +26,8 @@ ECHO_MAX = 320
 """Characters of an address that is told again as it came."""
 GROUP_ITEMS = 64
 """Items that are decided in one transaction."""
+GROUP_PEOPLE = 2000
+"""Recipients from which on no more items join a group: each is a row, refused or not."""
 GROUP_BYTES = 4_194_304
 """Bytes of messages from which on no more join a group: others wait for the store meanwhile."""
 

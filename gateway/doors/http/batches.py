@@ -115,6 +115,11 @@ class _Item:
         """Whether it is to be decided."""
         return self.letter is not None and self.error is None and self.first is None
 
+    @property
+    def people(self) -> int:
+        """How many it is for."""
+        return 0 if self.letter is None else len(self.letter.ticket.mail.keys)
+
 
 @dataclass(slots=True)
 class _Run:
@@ -154,12 +159,14 @@ class _Run:
         """Consecutive groups, each small enough for one transaction; a dry run has none, so all are one group."""
         group: list[_Item] = []
         before = self.made
+        people = 0
         for index in range(len(self.items)):
             group.append(await self._item(index, known))
-            full = len(group) >= batched.GROUP_ITEMS or self.made - before >= batched.GROUP_BYTES
-            if full and not self.dry:
+            people += group[-1].people
+            full = len(group) >= batched.GROUP_ITEMS or people >= batched.GROUP_PEOPLE
+            if (full or self.made - before >= batched.GROUP_BYTES) and not self.dry:
                 yield group
-                group, before = [], self.made
+                group, before, people = [], self.made, 0
         if group:
             yield group
 
@@ -169,6 +176,8 @@ class _Run:
         await asyncio.sleep(0)  # others on this loop need not wait for all of a group
         try:
             asked = await self._read(given, large=self.weights[index] > LARGE)
+            if self.made > self.limit:  # as it was for the item before: no message is made for nothing
+                raise batched.too_much(self.limit)
             terms = replace(self.terms, id=new_request_id())
             made = await letter_of(self.request, self.grant, asked, terms, may_be_empty=self.may_be_empty)
             self.made += len(made.ticket.body)

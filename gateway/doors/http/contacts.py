@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
 
+from gateway.core.errors import NotFoundError
 from gateway.core.facts import ConsentAsk, FlightsAsk, LastContactAsk, LeaseAsk, SuppressionAsk
 from gateway.core.record import Document, instant
 from gateway.core.verdict import Mode
@@ -142,7 +143,10 @@ async def change_contact(request: Request, contact_id: str, grant: Writing) -> R
     asked = await take(request, ContactPatch, grant)
     _refuse_unprintable(contact_id)
     wish = (grant.tenant, contact_id, _changes(asked))
-    made = await context_of(request).writer.do(Rank.LEASE, (grant.tenant,), people.change, wish)
+    try:
+        made = await context_of(request).writer.do(Rank.LEASE, (grant.tenant,), people.change, wish)
+    except NotFoundError:
+        raise missing("contact_not_found", "there is no such contact") from None
     return reply(_shown(made, grant))
 
 

@@ -154,7 +154,7 @@ def _place(cursor: str, mark: str) -> Place:
         at, last, made_for = json.loads(urlsafe_b64decode(padded.encode("ascii")))
     except (ValueError, TypeError, binascii.Error, RecursionError):
         at = last = made_for = None
-    good = isinstance(at, int) and 0 <= at < LATEST and isinstance(last, str) and REQUEST.fullmatch(last)
+    good = type(at) is int and 0 <= at < LATEST and isinstance(last, str) and REQUEST.fullmatch(last)
     if not good or _cursor(Place(at, last), str(made_for)) != cursor:
         raise Faults([("cursor", "is not one that a page gave")])
     if made_for != mark:

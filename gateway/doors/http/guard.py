@@ -6,9 +6,11 @@ The Host check is for browsers whose name server was made to point a stranger's 
 rebinding); probes of an orchestrator, which call by address, may ask for `/healthz` and `/readyz`.
 """
 
+import asyncio
 import logging
 import secrets
 import traceback
+from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -82,16 +84,23 @@ class Guard:
             scope[MORE_HEADERS].append((b"retry-after", b"1"))
             await _answer(sending, 503, "overloaded", "too many requests are under way; nothing was done, ask again")
             return
+        await self._carry_out(scope, receive, sending, lambda: started)
+
+    async def _carry_out(self, scope: Scope, receive: Receive, send: Send, started: Callable[[], bool]) -> None:
+        """Let the routes answer, and answer in their place what they do not; `started` says whether an answer has begun."""
         try:
-            await self.app(scope, receive, sending)
+            await self.app(scope, receive, send)
+        except asyncio.CancelledError:  # the gateway stops, and has waited for this one long enough
+            if started():
+                raise
+            scope[MORE_HEADERS].append((b"retry-after", b"1"))
+            await _answer(send, 503, "overloaded", "the gateway is stopping; ask again, with the same key")
         except Exception as error:
             number = secrets.token_hex(8)
             log.error("a request failed", extra={"id": number, "path": scope["path"], **cause(error)})  # noqa: TRY400
-            if started:
+            if started():
                 raise
-            await _answer(
-                sending, 500, "internal_error", "something went wrong here; it was logged under this id", number
-            )
+            await _answer(send, 500, "internal_error", "something went wrong here; it was logged under this id", number)
 
     def _meant(self, scope: Scope) -> bool:
         if self.hosts is None or scope["path"] in PROBES:

@@ -53,7 +53,9 @@ class KeyRequest(Shape):
     )
     mailbox_scopes: Scoped | None = Field(None, description=EACH)
     scope_all_mailboxes: bool | None = None
-    agent_name: Name | None = Field(None, description="Bind it to this agent, by name or id.")
+    agent_name: Name | None = Field(
+        None, description="Bind it to this agent, by name or id; without it, to that of the caller's own key, if any."
+    )
     transactional: bool = Field(default=False, description="It may send mail that neither holds nor is held.")
     requests_per_minute: PerMinute | None = Field(
         None, description="How many requests it may make in a minute; without it, any number. An operator sets it."

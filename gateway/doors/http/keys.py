@@ -10,7 +10,7 @@ from gateway.core.address import AddressError
 from gateway.core.errors import GatewayError, NotFoundError
 from gateway.core.record import Document, instant
 from gateway.doors.answers import of_key
-from gateway.doors.auth import Grant, with_implied
+from gateway.doors.auth import Grant, unauthorized, with_implied
 from gateway.doors.fields import Shape
 from gateway.doors.http.described import PROBLEMS, asks, takes
 from gateway.doors.http.inlet import Needs, context_of, query, reader_of, take
@@ -104,13 +104,18 @@ async def create_key(request: Request, grant: Managing) -> Response:
     _within(grant, with_implied(scopes), boxes, transactional=asked.transactional)
     if asked.requests_per_minute is not None:
         grant.need("operator")
-    bound: str | None = None
+    bound = None if "operator" in grant.scopes else grant.agent
     if asked.agent_name is not None:
         bound = (await context.read(grant.tenant, lambda tx: _agent(tx, grant, asked.agent_name or ""))).id
     wish = NewKey(grant.tenant, asked.label, scopes, boxes, bound, asked.transactional)
     # A key of one that is limited cannot be a way around the limit.
     wish = replace(wish, created_by=grant.key_id, per_minute=asked.requests_per_minute or grant.per_minute)
-    key, raw = await context.writer.do(Rank.FORBID, (grant.tenant,), keys.create_keys, wish)
+    made = (wish, lambda maker: _unchanged(grant, maker))
+    try:
+        key, raw = await context.writer.do(Rank.FORBID, (grant.tenant,), keys.create_under, made)
+    except Refusal:
+        context.auth.forget()
+        raise
     return reply(of_key(key) | {"rawKey": raw})
 
 
@@ -139,7 +144,7 @@ async def change_key(request: Request, key_id: str, grant: Anybody) -> Response:
     def to(key: Key) -> Key:
         return _changed(key, asked, boxes, grant)
 
-    wish = Change(grant.tenant, key_id, grant.actor, to)
+    wish = Change(grant.tenant, key_id, grant.actor, to, grant.key_id, lambda asker: _unchanged(grant, asker))
     try:
         key = await context.writer.do(Rank.FORBID, (grant.tenant,), keys.change_keys, wish)
     except NotFoundError:
@@ -149,11 +154,28 @@ async def change_key(request: Request, key_id: str, grant: Anybody) -> Response:
     return reply(of_key(key))
 
 
+def _unchanged(grant: Grant, key: Key) -> None:
+    """Refuse a key that is no longer what it was when it was looked up: a grant is believed for a second, what it gives stays.
+
+    Called under the lock. Raises Refusal.
+    """
+    if key.status != "active":
+        raise unauthorized()
+    now = (with_implied(key.scopes), key.mailboxes, key.agent, key.per_minute)
+    if now != (grant.scopes, grant.mailboxes, grant.agent, grant.per_minute):
+        raise forbidden("human_decision_required", "your own key has just been changed; ask again")
+
+
+def _touchable(key: Key, grant: Grant) -> None:
+    """Refuse what only a person may do: to touch a key that is neither the caller's own nor made by it."""
+    if "operator" not in grant.scopes and grant.key_id not in (key.id, key.created_by):
+        raise forbidden("human_decision_required", "this is neither your own key nor one that it has made")
+
+
 def _changed(key: Key, asked: KeyChange, boxes: tuple[str, ...] | None, grant: Grant) -> Key:
     """The key as it is to be. Raises Refusal where the caller may not do that."""
     person = "operator" in grant.scopes
-    if not person and grant.key_id not in (key.id, key.created_by):
-        raise forbidden("human_decision_required", "this is neither your own key nor one that it has made")
+    _touchable(key, grant)
     scopes = _scopes(asked) or asked.scopes or key.scopes
     new = replace(
         key,
@@ -172,7 +194,10 @@ def _changed(key: Key, asked: KeyChange, boxes: tuple[str, ...] | None, grant: G
 
 @router.delete("/v1/agent/keys/{key_id}", openapi_extra=asks(Revocation))
 async def revoke_key(request: Request, key_id: str, grant: Managing) -> Response:
-    """End a key at once; `queued=cancel` stops its mail that has not left in the same transaction."""
+    """End one's own key, or one that it has made, at once; an operator ends any key within their own reach.
+
+    `queued=cancel` stops its mail that has not left in the same transaction.
+    """
     asked = query(request, Revocation, grant)
     context = context_of(request)
 
@@ -182,7 +207,8 @@ async def revoke_key(request: Request, key_id: str, grant: Managing) -> Response
     known = next((key for key in await context.read(grant.tenant, read) if key.id == key_id), None)
     if known is None:
         raise missing("key_not_found", "there is no such key")
-    if known.id != grant.key_id:
+    _touchable(known, grant)
+    if grant.key_id not in (known.id, known.created_by):
         _within(grant, with_implied(known.scopes), known.mailboxes, transactional=known.transactional)
     wish = (grant.tenant, key_id, asked.queued == "cancel")
     try:
@@ -236,10 +262,12 @@ def _within(grant: Grant, scopes: frozenset[str], boxes: Sequence[str] | None, *
 
 
 def _agent(tx: Tx, grant: Grant, who: str) -> Agent:
-    """The agent to bind a key to: one's own, one that no key answers for, or, for an operator, any."""
+    """The agent to bind a key to: a bound key's own, one that no key answers for, or, for an operator, any."""
     found = agents.find_agent(tx, grant.tenant, who)
     if found is None:
         raise missing("agent_not_found", "there is no such agent")
+    if grant.agent not in (None, found.id) and "operator" not in grant.scopes:
+        raise forbidden("human_decision_required", "this reaches beyond your own key; an operator may do it")
     free = found.id == grant.agent or not keys.is_bound(tx, grant.tenant, found.id)
     if not free and "operator" not in grant.scopes:
         raise Refusal(403, "agent_bound_to_key", "another key is bound to this agent", agentId=found.id)
