@@ -44,7 +44,8 @@ class Tenancy:
 class Grant:
     """What a caller may do. `agent` is the id of the agent that the key is bound to, `mailboxes` `None` for all.
 
-    `key_id` is empty for a caller in a trusted network, who has no key.
+    `key_id` is empty for a caller in a trusted network, who has no key. `limits` are requests a minute, each with the id of
+    the key that is charged.
     """
 
     tenant: str
@@ -57,6 +58,7 @@ class Grant:
     prefix: str = ""
     per_minute: int | None = None
     used_at: datetime | None = None
+    limits: tuple[tuple[str, int], ...] = ()
 
     @property
     def actor(self) -> str:
@@ -201,7 +203,17 @@ def _granted(tx: Tx, key: keys.Key) -> Grant:
         key.prefix,
         key.per_minute,
         key.used_at,
+        _limits(tx, key),
     )
+
+
+def _limits(tx: Tx, key: keys.Key) -> tuple[tuple[str, int], ...]:
+    """The limits that bind a key: its own, and those of the keys that it descends from, who share them with it."""
+    known = {} if key.created_by is None else {one.id: one for one in keys.list_keys(tx, key.tenant)}
+    line = [key]
+    while (maker := known.pop(line[-1].created_by or "", None)) is not None:
+        line.append(maker)
+    return tuple((one.id, one.per_minute) for one in line if one.per_minute is not None)
 
 
 def _tenancy(tx: Tx, tenant: str) -> Tenancy:

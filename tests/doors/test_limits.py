@@ -80,6 +80,19 @@ async def test_a_limited_key_makes_no_key_without_a_limit(door: Door) -> None:
     problem(await door.post(KEYS, {"label": "x", "requestsPerMinute": 99}, by="manager"), 403, "insufficient_scope")
 
 
+async def test_a_key_and_those_that_it_has_made_share_its_limit(door: Door) -> None:
+    door.add_key("manager", scopes=("manage",), per_minute=4)
+    made = (await door.post(KEYS, {"label": "x", "scopes": ["manage"]}, by="manager")).json()
+    again = (await door.post(KEYS, {"label": "y"}, by=made["rawKey"])).json()
+
+    by_both = [await door.get(WHOAMI, by=one) for one in (again["rawKey"], made["rawKey"])]
+
+    assert [stands(one)[1] for one in by_both] == [1, 0]
+    for one in (again["rawKey"], made["rawKey"], "manager"):
+        problem(await door.get(WHOAMI, by=one), 429, "rate_limited")
+    assert (await door.get(WHOAMI, by="a")).status_code == 200
+
+
 async def test_wrong_keys_from_one_address_are_slowed_down_and_good_ones_are_not(wire: Door) -> None:
     await wire.get(WHOAMI)
     for _ in range(GUESSES):

@@ -70,8 +70,9 @@ class Needs(SecurityBase):
             raise unauthorized()
         auth = context_of(request).auth
         grant = await auth.grant(raw.strip(" "), None if request.client is None else request.client.host)
-        if grant.per_minute is not None:
-            _spend(request, auth.limits.spend(grant.key_id, grant.per_minute))
+        if grant.limits:
+            charged = [auth.limits.spend(*limit) for limit in grant.limits]
+            _spend(request, max(charged, key=lambda one: (one.wait, -one.remaining)))
         grant.need(*self.scopes)
         return grant
 
