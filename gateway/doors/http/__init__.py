@@ -42,6 +42,7 @@ def create_app(context: Context) -> FastAPI:
     app = FastAPI(title="Agent mail gateway", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.context = context
     app.state.readiness = pages.Readiness()
+    app.router.routes.append(sends.direct)
     for router in (
         sends.router,
         batches.router,

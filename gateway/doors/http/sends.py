@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
+from starlette.routing import Route
 
 from gateway.core.errors import NotFoundError, StoreUnavailableError
 from gateway.core.record import Receipt, Record
@@ -72,7 +73,7 @@ def wishes_of(request: Request) -> Wishes:
 @router.post("/v1/agent/request-send", openapi_extra=takes(SendRequest) | {"parameters": _HEADERS, **SENDER.described})
 async def request_send(request: Request) -> Response:
     """Judge a mail and, where nothing stands in the way, take it: decision, record and outbox are one commit."""
-    grant = await SENDER(request)  # asked here and not as a dependency, which costs a twentieth of this route's time
+    grant = await SENDER(request)  # asked here, since `direct` knows no dependencies
     asked = await take(request, SendRequest, grant)
     made = await _letter(request, grant, asked, may_be_empty=False)
     if asked.dry_run:
@@ -84,6 +85,10 @@ async def request_send(request: Request) -> Response:
             record = await context.wait_for(grant.tenant, receipt.record.id, wishes.wait)
             receipt = replace(receipt, record=record or receipt.record)
     return _answered(receipt, strict=wishes.strict)
+
+
+direct = Route("/v1/agent/request-send", request_send, methods=["POST"])
+"""The same without what FastAPI does for routes with parameters, a seventh of this one's time; the other is its description."""
 
 
 @router.post("/v1/agent/simulate-send", openapi_extra=takes(SendRequest) | {"parameters": _HEADERS})
