@@ -72,6 +72,7 @@ class Store:
         self._pool = threading.Lock()  # the readers'
         self._writer: Any = None
         self._readers: list[Any] = []
+        self._closings = 0
         self._group = 0
 
     @classmethod
@@ -88,8 +89,9 @@ class Store:
             self.dialect.abort(connection)
 
     def close(self) -> None:
-        """Close all connections; the store may be used again."""
+        """Close all connections, those of reads that are under way as they end; the store may be used again."""
         with self._lock, self._pool:
+            self._closings += 1
             for connection in self._readers:
                 self._drop(connection)
             self._readers = []
@@ -114,6 +116,7 @@ class Store:
     @contextlib.contextmanager
     def _reader(self) -> Any:  # noqa: ANN401
         """A cursor in a transaction that reads; connections that have died in the meantime are dropped."""
+        closings = self._closings
         connection, cursor = self._begin_read()
         try:
             yield cursor
@@ -121,7 +124,10 @@ class Store:
             self._drop(connection)
             raise
         with self._pool:
-            self._readers.append(connection)
+            if closings == self._closings:
+                self._readers.append(connection)
+                return
+        self._drop(connection)
 
     def _begin_read(self) -> tuple[Any, Any]:
         while True:

@@ -57,13 +57,17 @@ class Postgres:
         connection = psycopg.connect(
             self.url, autocommit=True, row_factory=dict_row, connect_timeout=10, application_name="gateway"
         )
-        for name, value in options.items():
-            connection.execute("SELECT set_config(%s, %s, false)", (name, str(value)))
-        if writer:  # a cluster may default to off; a stronger setting (remote_apply) stays
-            connection.execute(
-                "SELECT set_config('synchronous_commit', 'on', false) "
-                "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
-            )
+        try:
+            for name, value in options.items():
+                connection.execute("SELECT set_config(%s, %s, false)", (name, str(value)))
+            if writer:  # a cluster may default to off; a stronger setting (remote_apply) stays
+                connection.execute(
+                    "SELECT set_config('synchronous_commit', 'on', false) "
+                    "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+                )
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def cursor(self, connection: "psycopg.Connection[dict[str, Any]]") -> "psycopg.Cursor[dict[str, Any]]":
