@@ -73,11 +73,9 @@ def sketch(subject: str, text: str | None, html: str | None, filenames: Iterable
 
 def _lowest(features: set[int]) -> list[int]:
     """The lowest KEPT of many hashes, rising; most of a long mail's are too high to be worth sorting."""
-    if len(features) > 4 * KEPT:
-        below = [feature for feature in features if feature < 2 * KEPT * (1 << 32) // len(features)]
-        if len(below) >= KEPT:
-            return sorted(below)[:KEPT]
-    return sorted(features)[:KEPT]
+    bar = 2 * KEPT * (1 << 32) // max(1, len(features))
+    below = [feature for feature in features if feature < bar]
+    return sorted(below if len(below) >= KEPT else features)[:KEPT]
 
 
 def likeness(one: bytes, other: bytes) -> int:
