@@ -1,4 +1,4 @@
-"""The append-only record of what happened. Numbers for readers are given later, by one publisher."""
+"""The append-only record of what happened; `log.py` reads it. What kinds of events there are says core/event.py."""
 
 import json
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from gateway.core.event import BY_NAME
 from gateway.store.dialect import Dialect
 from gateway.store.schema import events
 from gateway.store.tx import Tx
@@ -37,16 +38,17 @@ def _of_send(_: Dialect) -> sa.Executable:
 
 
 def append(tx: Tx, happened: Sequence[Event]) -> None:
-    """Write events at the transaction's time, under the locks of their tenants.
+    """Write events at the transaction's time, under the locks of their tenants. Raises KeyError for an unknown kind.
 
-    Under its lock a tenant has every time once, so time and serial make an id.
+    Under its lock a tenant has every time once, and the lock is let go only after the commit: so time and serial make an id,
+    and a tenant's ids are seen in their order. A reader who goes on after the last id that it has seen misses nothing.
     """
     rows = [
         {
             "tenant": event.tenant,
             "id": f"evt_{tx.now_of(event.tenant):014x}{tx.serial():04x}",
-            "name": event.name,
-            "at_us": tx.now_of(event.tenant),
+            "name": BY_NAME[event.name].name,
+            "at_us": tx.tenants[event.tenant][0],
             "send_id": event.send_id,
             "contact": event.contact,
             "actor": event.actor,

@@ -6,7 +6,7 @@ written once.
 
 import sqlalchemy as sa
 
-from gateway.store import materials
+from gateway.store import fleet, materials
 from gateway.store.columns import column as _column
 from gateway.store.columns import key as _key
 from gateway.store.columns import metadata
@@ -17,6 +17,8 @@ from gateway.store.columns import time as _time
 __all__ = ["metadata"]
 
 uploads, templates, template_versions = materials.uploads, materials.templates, materials.template_versions
+consensus, votes, awaited, conflicts, marks = fleet.consensus, fleet.votes, fleet.awaited, fleet.conflicts, fleet.marks
+invites, human_decisions = fleet.invites, fleet.human_decisions
 clock = sa.Table(
     "clock",
     metadata,
