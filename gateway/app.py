@@ -14,15 +14,15 @@ from collections.abc import Iterator
 import uvicorn
 
 import policies
-from gateway import coordination
-from gateway.core.delivery import IN_FLIGHT, Retry, State
+from gateway import coordination, events
+from gateway.core.delivery import Retry
 from gateway.core.judge import Rule
-from gateway.core.record import DeliveryRecord, Record
 from gateway.doors import smtp
 from gateway.doors.auth import Authenticator
 from gateway.doors.context import Context
 from gateway.doors.http import create_app
 from gateway.doors.http.line import Line
+from gateway.doors.waiters import Waiters
 from gateway.intake.intake import Intake, Terms
 from gateway.intake.waiting import ReleaseLoop
 from gateway.relay.keeper import Keeper
@@ -30,7 +30,7 @@ from gateway.relay.pool import Pool
 from gateway.relay.smarthost import Smarthost
 from gateway.relay.worker import Pace, Worker
 from gateway.settings import Settings, split_bind, split_unknown
-from gateway.store import Store, records
+from gateway.store import Store
 from gateway.store.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -43,53 +43,6 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to the gateway."""
         yield
-
-
-LOOK = 0.05
-"""Seconds between two looks at a send that somebody waits for: its relay may be another process."""
-
-
-class Waiters:
-    """Callers who wait for a send's relay attempt (`Prefer: wait`)."""
-
-    def __init__(self, store: Store) -> None:
-        """Look the sends up in `store`; once `ended` is true nobody waits any longer."""
-        self.store = store
-        self.ended = False
-        self._events: dict[tuple[str, str], list[asyncio.Event]] = {}
-
-    def settled(self, tenant: str, request: str) -> None:
-        """Wake whoever waits for this send."""
-        for event in self._events.get((tenant, request), ()):
-            event.set()
-
-    async def wait(self, tenant: str, request: str, seconds: float) -> Record | None:
-        """Return the record once every recipient that was due has had its attempt, or as it is after `seconds`."""
-        loop = asyncio.get_running_loop()
-        until, event = loop.time() + seconds, asyncio.Event()
-        waiting = self._events.setdefault((tenant, request), [])
-        waiting.append(event)
-        try:
-            while True:
-                event.clear()
-                record = await asyncio.to_thread(self._look, tenant, request)
-                left = until - loop.time()
-                if record is None or self.ended or not any(_on_its_way(d) for d in record.deliveries) or left <= 0:
-                    return record
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(min(LOOK, left)):
-                        await event.wait()
-        finally:
-            waiting.remove(event)
-            if not waiting:
-                self._events.pop((tenant, request), None)
-
-    def _look(self, tenant: str, request: str) -> Record | None:
-        return self.store.read(lambda tx: records.find(tx, tenant, [request]).get(request), (tenant,))
-
-
-def _on_its_way(delivery: DeliveryRecord) -> bool:
-    return delivery.state in IN_FLIGHT and not (delivery.state is State.QUEUED and delivery.tried)
 
 
 def rules_of(settings: Settings) -> tuple[Rule, ...]:
@@ -163,6 +116,8 @@ class Gateway:
         terms = Terms(settings.rejudge_after_seconds, settings.max_lateness_seconds)
         self.intake = Intake(self.store, self.writer, self.rules, terms, self._wake)
         self.waiters = Waiters(self.store)
+        self.hub = events.Hub(self.store)
+        self.writer.after = self.hub.wake
         self.worker: Worker | None = None
         self.keeper: Keeper | None = None
         self.release: ReleaseLoop | None = None
@@ -174,7 +129,7 @@ class Gateway:
             self.intake,
             self.auth,
             self.waiters.wait,
-            (coordination.router(),),
+            (coordination.router(), events.router(self.hub)),
         )
         self.smtp: smtp.SmtpDoor | None = None
         self._server: _Server | None = None
@@ -255,6 +210,7 @@ class Gateway:
     async def stop(self) -> None:
         """Close the doors, let the writer finish, give claims back, and leave the store."""
         self.waiters.ended = True  # what was taken is on disk: its answer need not wait for the relay
+        await self.hub.stop()
         if self._server is not None and self._serving is not None:
             self._server.should_exit = True
             await asyncio.wait({self._serving}, timeout=10)

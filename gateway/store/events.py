@@ -1,4 +1,4 @@
-"""The append-only record of what happened; `log.py` reads it. What kinds of events there are says core/event.py."""
+"""The append-only record of what happened; `journal.py` reads it. What kinds of events there are says core/event.py."""
 
 import json
 from collections.abc import Sequence

@@ -61,6 +61,7 @@ class Writer:
     def __init__(self, store: Store, *, inline: bool = False) -> None:
         """Start nothing: the thread is made by the first group."""
         self.store = store
+        self.after: Callable[[], None] = lambda: None  # called on the loop after each group
         self._waiting: deque[Job] = deque()
         self._running: asyncio.Task[None] | None = None
         self._executor = None if inline else ThreadPoolExecutor(1, thread_name_prefix="writer")
@@ -104,6 +105,7 @@ class Writer:
                         job.future.set_exception(result)
                     else:
                         job.future.set_result(result)
+                self.after()
         finally:
             self._running = None
 

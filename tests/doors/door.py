@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from gateway import coordination
-from gateway.app import Waiters
+from gateway import coordination, events
 from gateway.doors.auth import Authenticator
 from gateway.doors.context import Context
 from gateway.doors.http import create_app
+from gateway.doors.waiters import Waiters
 from gateway.settings import Settings
 from gateway.store import keys
 from gateway.store.keys import NewKey
@@ -128,7 +128,10 @@ async def a_door(world: World, routers: Iterable[Any] = (), **settings: Any) -> 
     values = Settings(hostname="gw.example.com", **settings)
     auth = Authenticator(node.store, clock=clock)
     wait = Waiters(node.store).wait
-    context = Context(values, node.store, node.writer, node.intake, auth, wait, (coordination.router(), *routers))
+    hub = events.Hub(node.store)
+    node.writer.after = hub.wake
+    rooms = (coordination.router(), events.router(hub), *routers)
+    context = Context(values, node.store, node.writer, node.intake, auth, wait, rooms)
     app = create_app(context)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -138,3 +141,4 @@ async def a_door(world: World, routers: Iterable[Any] = (), **settings: Any) -> 
         door.add_key("free")
         door.add_key("operator", scopes=keys.SCOPES)
         yield door
+    await hub.stop()

@@ -29,6 +29,9 @@ HEADERS = [
 MORE_HEADERS = "gateway.headers"
 """The member of a request's scope that holds a list of headers for its answer, whatever that will be."""
 
+LEAVE = "gateway.leave"
+"""The member of a request's scope that takes it out of the number of those under way: it may last for days."""
+
 REQUESTS_MAX = 1000
 """Requests that one process has under way at once."""
 
@@ -51,10 +54,18 @@ class Guard:
             return
         scope[MORE_HEADERS] = []
         self.under_way += 1
+        counted = True
+
+        def leave() -> None:
+            nonlocal counted
+            self.under_way -= counted
+            counted = False
+
+        scope[LEAVE] = leave
         try:
             await self._serve(scope, receive, send)
         finally:
-            self.under_way -= 1
+            leave()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
