@@ -4,7 +4,6 @@
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +14,10 @@ from gateway.core.delivery import State
 from gateway.core.mail import Submission
 from gateway.core.record import DeliveryRecord, Record, document
 from gateway.core.verdict import Decision
-from gateway.store import alarms, events
+from gateway.store import alarms, events, units
 from gateway.store.clock import from_us, maybe_us, to_us
 from gateway.store.dialect import Dialect
-from gateway.store.facts import slot, window
-from gateway.store.schema import contents, counters, decisions, deliveries, sends
+from gateway.store.schema import contents, decisions, deliveries, sends
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
@@ -50,7 +48,7 @@ def write(tx: Tx, tenant: str, pairs: Sequence[tuple[Judged, Record]], *, counte
     tx.many(_insert_send, [_send_row(j, r) for j, r in kept])
     tx.many(_insert_delivery, [row for j, r in kept for row in _delivery_rows(j, r, numbers.get(r.id, 0))])
     tx.many(insert_decision, [decision_row(r, j.mail.moment.value) for j, r in pairs])
-    _count(tx, tenant, [j.mail for j, _ in pairs if not _blocked(j)], counted)
+    units.count(tx, tenant, [j.mail for j, _ in pairs if not _blocked(j)], counted)
     events.append(tx, [_event(j, r) for j, r in pairs])
     for judged, _ in pairs:
         alarms.go_off(tx, judged.mail, judged.decision)
@@ -275,26 +273,11 @@ def count_repeat(tx: Tx, tenant: str, request: str) -> None:
     tx.run(_repeat, {"tenant": tenant, "id_": request})
 
 
-def _add_units(d: Dialect) -> sa.Executable:
-    insert = d.upsert(counters)
-    made: sa.Executable = insert.on_conflict_do_update(
-        index_elements=[counters.c.tenant, counters.c.slot], set_={"used": counters.c.used + insert.excluded.used}
-    )
-    return made
-
-
-def _count(tx: Tx, tenant: str, mails: Sequence[Submission], counted: frozenset[tuple[str, str]]) -> None:
-    """Add one unit a recipient to the counters that some quota reads; rows in slot order (one lock order)."""
-    now, units = from_us(tx.now_of(tenant)), defaultdict[str, int](int)
-    for mail in mails:
-        who = {"agent": mail.actor, "mailbox": mail.mailbox, "tenant": mail.tenant}
-        for scope, span in counted:
-            units[slot(scope, who[scope], span, window(now, span)[0])] += len(mail.keys)
-    tx.many(_add_units, [{"tenant": tenant, "slot": s, "used": n} for s, n in sorted(units.items())])
-
-
 def _event(judged: Judged, record: Record) -> events.Event:
     names = {State.BLOCKED: "policy.blocked", State.HELD: "send.held", State.SCHEDULED: "send.scheduled"}
     name = names.get(judged.state, "send.queued")
-    reason = {"reason": record.decision["reason"]} if record.decision["reason"] else {}
-    return events.Event(record.tenant, name, record.id, actor=record.actor, data=reason)
+    data: dict[str, Any] = {"reason": record.decision["reason"]} if record.decision["reason"] else {}
+    people = [d.contact for d in record.deliveries]
+    if len(people) > 1:
+        data["recipients"] = people
+    return events.Event(record.tenant, name, record.id, people[0] if len(people) == 1 else "", record.actor, data)
