@@ -118,6 +118,7 @@ class Gateway:
         self.waiters = Waiters(self.store)
         self.hub = events.Hub(self.store)
         self.writer.after = self.hub.wake
+        self.queue = coordination.Queue()
         self.worker: Worker | None = None
         self.keeper: Keeper | None = None
         self.release: ReleaseLoop | None = None
@@ -130,6 +131,7 @@ class Gateway:
             self.auth,
             self.waiters.wait,
             (coordination.router(), events.router(self.hub)),
+            parts={coordination.Queue: self.queue},
         )
         self.smtp: smtp.SmtpDoor | None = None
         self._server: _Server | None = None
@@ -210,6 +212,7 @@ class Gateway:
     async def stop(self) -> None:
         """Close the doors, let the writer finish, give claims back, and leave the store."""
         self.waiters.ended = True  # what was taken is on disk: its answer need not wait for the relay
+        self.queue.end()
         await self.hub.stop()
         if self._server is not None and self._serving is not None:
             self._server.should_exit = True

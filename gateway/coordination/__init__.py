@@ -6,8 +6,9 @@ It brings its routes to the HTTP door; what a lease means for a mail is judged b
 from fastapi import APIRouter
 
 from gateway.coordination import heartbeat, leases, register
+from gateway.coordination.queue import Queue
 
-__all__ = ["router"]
+__all__ = ["Queue", "router"]
 
 
 def router() -> APIRouter:

@@ -8,15 +8,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
 
+from gateway.coordination.queue import Queue
 from gateway.core.record import Document, instant
 from gateway.core.verdict import Mode
-from gateway.doors.auth import Grant
+from gateway.doors.auth import Grant, known_agent
 from gateway.doors.context import Context
 from gateway.doors.fields import Name, Person, Shape, Token, TokenText, Words
 from gateway.doors.http.described import PROBLEMS, asks, takes
 from gateway.doors.http.inlet import Needs, agent_of, context_of, query, take
 from gateway.doors.http.problems import problem, reply
-from gateway.doors.http.sends import wishes_of
+from gateway.doors.http.sends import WAIT_MAX, wishes_of
 from gateway.doors.refusal import Faults, forbidden
 from gateway.settings import Settings
 from gateway.store import contacts, keys, leases
@@ -34,6 +35,7 @@ NOWHERE = "nowhere"
 """An id that no lease has."""
 
 Minutes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Wait = Annotated[float, Field(ge=0, le=WAIT_MAX, allow_inf_nan=False)]
 _LEASE = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
@@ -46,6 +48,9 @@ class Wanted(Shape):
     intent: Name = "general"
     duration_minutes: Minutes = HALF_AN_HOUR
     override_reason: Words | None = Field(None, description="An operator's reason to take it over at once.")
+    wait_seconds: Wait = Field(
+        default=0.0, description="How long to wait where another agent has it; at each process in the order of arrival."
+    )
 
 
 class Kept(Shape):
@@ -55,6 +60,13 @@ class Kept(Shape):
     duration_minutes: Minutes = HALF_AN_HOUR
     agent_id: Name | None = None
     agent_name: Name | None = None
+
+
+class Sought(Shape):
+    """Which leases are listed."""
+
+    contact_email: Person | None = Field(None, description="Only the one on this contact.")
+    agent: Name | None = Field(None, description="Only those of this agent, by id or name.")
 
 
 class Given(Shape):
@@ -86,7 +98,11 @@ async def acquire_lease(request: Request, grant: Writing) -> Response:
         operator_reason=asked.override_reason,
         **_lease_policy(context.settings),
     )
-    got: Lease | Held = await context.writer.do(Rank.LEASE, (grant.tenant,), contacts.acquire, wish)
+
+    async def attempt(wish: Acquire) -> Lease | Held:
+        return await context.writer.do(Rank.LEASE, (grant.tenant,), contacts.acquire, wish)
+
+    got = await context.part(Queue).acquire(wish, asked.wait_seconds, attempt, request.is_disconnected)
     if isinstance(got, Lease):
         return reply(_shown(got, grant) | ({"withdrew": list(got.withdrew)} if got.withdrew else {}))
     body = _conflict(got)
@@ -163,6 +179,8 @@ async def release_lease(request: Request, lease_id: str, grant: Writing) -> Resp
     lease_id = await _touched(context, grant, lease_id)
     wish = Release(grant.tenant, agent, lease_id, asked.fencing_token)
     done = await context.writer.do(Rank.LEASE, (grant.tenant,), contacts.release, wish)
+    if done.released:
+        context.part(Queue).freed(grant.tenant, done.contact)
     if not done.released:
         return reply({"released": False, "reason": done.reason})
     return reply({"released": True} | ({"inFlight": list(done.in_flight)} if done.in_flight else {}))
@@ -188,12 +206,15 @@ async def _touched(context: Context, grant: Grant, lease_id: str) -> str:
     return lease_id
 
 
-@router.get("/v1/agent/coordination/leases")
+@router.get("/v1/agent/coordination/leases", openapi_extra=asks(Sought))
 async def list_leases(request: Request, grant: Asking) -> Response:
-    """List the tenant's leases that live, newest first."""
-    grant.same_tenant(request.query_params.get("tenantId"))
+    """List the tenant's leases that live, newest first; or those on one contact, or of one agent."""
+    asked = query(request, Sought, grant)
 
     def read(tx: Tx) -> Sequence[Lease]:
-        return leases.living(tx, grant.tenant)
+        agent = None if asked.agent is None else known_agent(tx, grant.tenant, asked.agent).id
+        found = leases.living(tx, grant.tenant)
+        contact = None if asked.contact_email is None else asked.contact_email.key
+        return [one for one in found if contact in (None, one.contact) and agent in (None, one.agent)]
 
     return reply([_shown(lease, grant) for lease in await context_of(request).read(grant.tenant, read)])

@@ -1,9 +1,9 @@
 """What a process gives to its doors and rooms: settings, store, the ways in, and how to wait for a relay attempt."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
 from fastapi import APIRouter
 
@@ -25,7 +25,8 @@ WaitFor = Callable[[str, str, float], Awaitable[Record | None]]
 class Context:
     """Everything that a route may use.
 
-    `routers` are those of the rooms; `body_seconds` is the time that a whole request body may take.
+    `routers` are those of the rooms, `parts` what rooms keep for the life of the process, by type; `body_seconds` is the
+    time that a whole request body may take.
     """
 
     settings: Settings
@@ -36,6 +37,11 @@ class Context:
     wait_for: WaitFor
     routers: tuple[APIRouter, ...] = ()
     body_seconds: float = 30.0
+    parts: Mapping[type[Any], Any] = field(default_factory=dict)
+
+    def part(self, kind: type[T]) -> T:
+        """What a room keeps, of this type."""
+        return cast("T", self.parts[kind])
 
     async def read(self, tenant: str, work: Callable[[Tx], T]) -> T:
         """Run `work` on one state of the store in a thread: the loop never waits for the database.

@@ -101,6 +101,7 @@ class Released:
     released: bool
     reason: str = ""
     in_flight: tuple[str, ...] = ()
+    contact: str = ""
 
 
 def _upsert(d: Dialect) -> sa.Executable:
@@ -259,7 +260,7 @@ def _release(tx: Tx, wish: Release) -> Released:
     ids = tuple(sorted({r["send_id"] for r in flying if r["actor"] == row["owner"] and r["state"] != "unknown"}))
     data = {"lease": wish.lease, "token": row["token"]}
     events.append(tx, [events.Event(wish.tenant, "lease.released", contact=row["key"], actor=row["owner"], data=data)])
-    return Released(released=True, in_flight=ids)
+    return Released(released=True, in_flight=ids, contact=row["key"])
 
 
 def _stamp(d: Dialect) -> sa.Executable:

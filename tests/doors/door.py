@@ -131,7 +131,8 @@ async def a_door(world: World, routers: Iterable[Any] = (), **settings: Any) -> 
     hub = events.Hub(node.store)
     node.writer.after = hub.wake
     rooms = (coordination.router(), events.router(hub), *routers)
-    context = Context(values, node.store, node.writer, node.intake, auth, wait, rooms)
+    parts = {coordination.Queue: coordination.Queue()}
+    context = Context(values, node.store, node.writer, node.intake, auth, wait, rooms, parts=parts)
     app = create_app(context)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
