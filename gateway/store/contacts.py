@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from gateway.core.mail import Kind
-from gateway.store import events, forbid
+from gateway.store import events, forbid, lease_events
 from gateway.store.clock import from_us
 from gateway.store.dialect import Dialect, Row
 from gateway.store.facts import contact_rows, live_rows
@@ -133,6 +133,7 @@ def _acquire(tx: Tx, wish: Acquire) -> Lease | Held:
     until = now + round(wish.seconds * US)
     if row is not None and alive and row["owner"] == wish.agent:
         tx.run(_extend, {"tenant": wish.tenant, "contact": wish.contact, "until": until, "purpose": wish.intent})
+        lease_events.note(tx, wish.tenant, "extended", row, until)
         return _lease(tx, wish, row["lease_id"], row["token"], row["acquired_us"], until, ())
     operator = wish.operator_reason is not None
     if row is not None and alive and not operator:
@@ -153,6 +154,8 @@ def _acquire(tx: Tx, wish: Acquire) -> Lease | Held:
     foreign = row["foreign_token"] if row else 0
     if row and row["owner"] not in ("", wish.agent):
         foreign = row["token"]
+    if row:
+        lease_events.tell_if_over(tx, wish.tenant, row)
     tx.run(
         _upsert,
         {
@@ -238,6 +241,7 @@ def _renew(tx: Tx, wish: Renew) -> datetime | str:
     until = now + round(wish.seconds * US)
     keep = {"tenant": wish.tenant, "contact": row["key"], "until": until, "purpose": row["intent"]}
     tx.run(_extend, keep)
+    lease_events.note(tx, wish.tenant, "extended", row, until)
     return from_us(until)
 
 
@@ -255,11 +259,10 @@ def _release(tx: Tx, wish: Release) -> Released:
         return Released(released=False, reason="lease_expired")
     if wish.agent is not None and row["owner"] != wish.agent:
         return Released(released=False, reason="not_your_lease")
-    tx.run(_extend, {"tenant": wish.tenant, "contact": row["key"], "until": now, "purpose": row["intent"]})
+    tx.run(_extend, {"tenant": wish.tenant, "contact": row["key"], "until": 0, "purpose": row["intent"]})
     flying = tx.rows(live_rows, {"tenant": wish.tenant, "keys": tx.array([row["key"]])})
     ids = tuple(sorted({r["send_id"] for r in flying if r["actor"] == row["owner"] and r["state"] != "unknown"}))
-    data = {"lease": wish.lease, "token": row["token"]}
-    events.append(tx, [events.Event(wish.tenant, "lease.released", contact=row["key"], actor=row["owner"], data=data)])
+    lease_events.note(tx, wish.tenant, "released", row)
     return Released(released=True, in_flight=ids, contact=row["key"])
 
 

@@ -36,7 +36,7 @@ awaited = sa.Table(
 conflicts = sa.Table(
     "conflicts",  # sends that were refused because another agent had the contact; a subject is a person key or a thread
     metadata,
-    *key("tenant", "actor", "subject", "send_id"),
+    *key("tenant", "subject", "actor", "send_id"),
     time("at_us"),
     sa.Index("conflicts_at", "at_us"),
 )

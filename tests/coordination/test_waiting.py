@@ -30,8 +30,8 @@ async def waiting(door: Door, count: int) -> None:
     """Until so many stand in line."""
     line = door.context.part(coordination.Queue)._lines
     async with asyncio.timeout(20):
-        while sum(len(one.waiters) for one in line.values()) < count:
-            await asyncio.sleep(0)  # noqa: ASYNC110 - the line has no bell of its own; each round lets the others run
+        while sum(len(one.waiters) for one in line.values()) < count:  # noqa: ASYNC110 - the line has no bell of its own
+            await asyncio.sleep(0)
 
 
 async def line_up(door: Door, names: tuple[str, ...], seconds: float = 20) -> list["asyncio.Task[httpx.Response]"]:

@@ -54,9 +54,9 @@ def _votes() -> None:
 def _conflicts() -> None:
     op.create_table(
         "conflicts",
-        *(_text(n) for n in ("tenant", "actor", "subject", "send_id")),
+        *(_text(n) for n in ("tenant", "subject", "actor", "send_id")),
         _number("at_us"),
-        sa.PrimaryKeyConstraint("tenant", "actor", "subject", "send_id"),
+        sa.PrimaryKeyConstraint("tenant", "subject", "actor", "send_id"),
     )
     op.create_index("conflicts_at", "conflicts", ["at_us"])
     op.create_table(
