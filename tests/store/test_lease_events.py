@@ -1,5 +1,6 @@
 """What is told of leases: each beginning, extension and end once, whoever notices it."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -93,4 +94,15 @@ async def test_many_that_end_are_told_page_by_page(world: World, monkeypatch: py
 
     ends = [contact for name, contact, _ in told(world) if name == "lease.expired"]
     assert sorted(ends) == sorted(f"p{number}@example.net" for number in range(11))
-    assert rounds == 2
+    assert rounds == 3
+
+
+async def test_those_that_end_at_the_same_time_are_told_together(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_events, "AT_ONCE", 2)
+    await asyncio.gather(*(world.lease("a", f"p{number}@example.net", seconds=60) for number in range(9)))
+    world.advance(61)
+
+    await sweep(world)
+    await sweep(world)
+
+    assert len([name for name, *_ in told(world) if name == "lease.expired"]) == 9
