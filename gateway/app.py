@@ -122,6 +122,7 @@ class Gateway:
         self.worker: Worker | None = None
         self.keeper: Keeper | None = None
         self.release: ReleaseLoop | None = None
+        self.clock: coordination.Clock | None = None
         self.auth = Authenticator(self.store)
         self.context = Context(
             settings,
@@ -187,6 +188,8 @@ class Gateway:
         self.worker.start()
         self.release = ReleaseLoop(self.intake, split_unknown, settings.unknown)
         self.release.start()
+        self.clock = coordination.Clock(self.store, self.writer)
+        self.clock.start()
         log.info("relay.started", extra={"smarthost": str(self.smarthost), "epoch": self.store.epoch})
 
     async def _start_http(self, listening: socket.socket) -> None:
@@ -222,6 +225,8 @@ class Gateway:
         if self.smtp is not None:
             await self.smtp.stop()
         await self.auth.uses.stop()
+        if self.clock is not None:
+            await self.clock.stop()
         if self.release is not None:
             await self.release.stop()
         if self.worker is not None:

@@ -47,6 +47,7 @@ TABLE = (
     Row("lease", "Lease", overridable=True),
     Row("suppression", "Suppression", always=True),
     Row("consent", "Consent", mode=Mode.OFF),
+    Row("consensus", "Consensus"),
     Row("cooldown", "Cooldown", overridable=True),
     Row("outstanding", "Outstanding"),
     Row("duplicate", "Duplicate"),

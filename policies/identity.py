@@ -54,6 +54,8 @@ def _objections(mail: Submission, key: KeyAnswer, mailbox: MailboxAnswer) -> Ite
         yield "the key is not valid"
     if key.mailboxes is not None and mail.mailbox not in key.mailboxes:
         yield "the key is not for this mailbox"
+    if None not in (key.agent, mail.agent) and key.agent != mail.agent:  # it was bound to another one just now
+        yield "the key is bound to another agent"
     if mail.kind is Kind.TRANSACTIONAL and not (key.transactional or mailbox.transactional):
         yield "transactional mail was given neither to this key nor to this mailbox"
     if mail.kind is Kind.REPLY and not mailbox.may_reply:

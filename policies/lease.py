@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from gateway.core.facts import Answers, Ask, FlightsAsk, LeaseAnswer, LeaseAsk, MailboxAsk
+from gateway.core.conflicts import SECONDS
+from gateway.core.facts import Answers, Ask, ConflictsAsk, FlightsAsk, LeaseAnswer, LeaseAsk, MailboxAsk
 from gateway.core.judge import ALWAYS
 from gateway.core.mail import Moment, Submission
-from gateway.core.verdict import DEFER, REFUSE, Finding, Reason
+from gateway.core.verdict import DEFER, HOLD, REFUSE, Finding, Reason
 
 STALE = Reason(
     "stale_fencing_token",
@@ -30,7 +31,16 @@ REQUIRED = Reason(
 CONFLICT = Reason(
     "lease_conflict", DEFER, "7.1", "another agent has this contact", "stop; wait for release or hand off", strict=409
 )
-REASONS = (STALE, EXPIRED, REQUIRED, CONFLICT)
+ESCALATED = Reason(
+    "conflict_escalated",
+    HOLD,
+    "0.0",
+    "another agent has this contact, again and again",
+    "a person decides; do not resend",
+    strict=202,
+    alarm="lease.escalated",
+)
+REASONS = (STALE, EXPIRED, REQUIRED, CONFLICT, ESCALATED)
 
 LOOK_AGAIN = timedelta(seconds=60)
 """When to come back for mail in flight: most is settled in seconds, the rest has an end of its own."""
@@ -40,12 +50,14 @@ LOOK_AGAIN = timedelta(seconds=60)
 class Lease:
     """Keeps others away from a contact that is leased or to whom mail is in flight.
 
-    Mail in flight does so until it is `flight_max` seconds old, past its permit at any age.
+    Mail in flight does so until it is `flight_max` seconds old, past its permit at any age. Where `escalate_after` sends of an
+    agent have met another's lease on the contact or in the thread within an hour, the next is held for a person (0: never).
     """
 
     when: ClassVar[frozenset[Moment]] = ALWAYS
 
     flight_max: int = 3600
+    escalate_after: int = 2
 
     def asks(self, mail: Submission) -> Iterator[Ask[Any]]:
         """Ask for lease and flights of each contact, at acceptance for the mailbox's demands too."""
@@ -54,6 +66,7 @@ class Lease:
         for contact in mail.contacts if mail.kind.leased else ():
             yield LeaseAsk(contact)
             yield FlightsAsk(contact)
+        yield from self._conflicts(mail)
 
     def judge(self, mail: Submission, facts: Answers) -> Iterator[Finding]:
         """Look at the lease of each contact, then at what is on its way there."""
@@ -63,10 +76,20 @@ class Lease:
                 reason = _at_release(mail, contact, lease)
             else:
                 reason = _at_acceptance(mail, contact, lease, facts[MailboxAsk(mail.mailbox)].demands)
-            if reason:
+            if reason is CONFLICT and self._again_and_again(mail, facts):
+                yield ESCALATED.about(contact, windowSeconds=SECONDS, **_holder(CONFLICT, lease))
+            elif reason:
                 until = lease.expires_at if reason is CONFLICT else None
                 yield reason.about(contact, until=until, **_holder(reason, lease))
             yield from self._in_flight(mail, contact, facts)
+
+    def _conflicts(self, mail: Submission) -> Iterator[ConflictsAsk]:
+        """What this agent's earlier conflicts in the mail's matters are asked by."""
+        if self.escalate_after and mail.kind.leased and mail.moment is Moment.ACCEPTANCE:
+            yield from (ConflictsAsk(mail.actor, matter) for matter in (*mail.contacts, mail.thread) if matter)
+
+    def _again_and_again(self, mail: Submission, facts: Answers) -> bool:
+        return any(len(facts[ask] - {mail.id}) >= self.escalate_after for ask in self._conflicts(mail))
 
     def _in_flight(self, mail: Submission, contact: str, facts: Answers) -> Iterator[Finding]:
         for flight in facts[FlightsAsk(contact)]:

@@ -9,10 +9,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gateway.core.address import Address, parse
+from gateway.core.consensus import Status
 from gateway.core.facts import (
     AgentAnswer,
     AgentAsk,
     Ask,
+    ConflictsAsk,
+    ConsensusAnswer,
+    ConsensusAsk,
     ConsentAnswer,
     ConsentAsk,
     Facts,
@@ -102,9 +106,11 @@ def the_usual(ask: Ask[Any], now: datetime = NOW) -> Any:  # noqa: ANN401
         MailboxAsk: OWN_MAILBOX,
         AgentAsk: AgentAnswer("agent-a"),
         LeaseAsk: LeaseAnswer(),
+        ConflictsAsk: frozenset(),
         FlightsAsk: (),
         LastContactAsk: LastContactAnswer(),
         SuppressionAsk: None,
+        ConsensusAsk: ConsensusAnswer(Status.APPROVED, PAT, now),
         ConsentAsk: ConsentAnswer("explicit_opt_in"),
         UnknownsAsk: (),
         RecentAsk: (),

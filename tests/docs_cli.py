@@ -11,7 +11,7 @@ from gateway.cli.tree import app
 from tests.markdown import prose, table
 
 HEAD = ("argument or option", "default", "what it says")
-SHARED = {"--url", "--key", "--json", "--config"}
+SHARED = {"--url", "--key", "--json", "--config", "--profile"}
 SKIPPED = {"--help", "--install-completion", "--show-completion"}
 
 

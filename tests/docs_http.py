@@ -15,6 +15,7 @@ from gateway import coordination
 from gateway.core.verdict import STORE_UNAVAILABLE
 from gateway.doors.context import Context
 from gateway.doors.http import create_app, problems
+from gateway.doors.http.human import HUMAN
 from gateway.doors.http.inlet import Needs
 from gateway.settings import given
 from tests.markdown import table
@@ -217,6 +218,8 @@ def refusals() -> set[tuple[int, str, str]]:
 def _refusal(call: ast.Call) -> Iterator[tuple[int, str, str]]:
     name = getattr(call.func, "id", getattr(call.func, "attr", ""))
     values = [_constant(one) for one in call.args]
+    if name == "HumanRefusal":
+        yield 403, HUMAN, str(values[0]) if isinstance(values[0], str) else ""
     if name in STATUS:
         values = [STATUS[name], *values]
     for status, slug, words in zip(values, values[1:], [*values[2:], None], strict=False):

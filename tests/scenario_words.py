@@ -10,10 +10,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from gateway.core.consensus import Status
 from gateway.core.facts import (
     AgentAnswer,
     AgentAsk,
     Ask,
+    ConsensusAnswer,
+    ConsensusAsk,
+    ConflictsAsk,
     ConsentAnswer,
     ConsentAsk,
     Facts,
@@ -191,6 +195,22 @@ def _(words: re.Match[str], now: datetime) -> Change:
     return lambda ask, old: replace(old, demands=words["what"]) if isinstance(ask, MailboxAsk) else old
 
 
+@phrase(r"the mailbox demands a consensus")
+def _(words: re.Match[str], now: datetime) -> Change:
+    return lambda ask, old: replace(old, require_consensus=True) if isinstance(ask, MailboxAsk) else old
+
+
+@phrase(r"there is no consensus (?P<id>\S+)")
+def _(words: re.Match[str], now: datetime) -> Change:
+    return _to(ConsensusAsk(words["id"]), ConsensusAnswer())
+
+
+@phrase(rf"consensus (?P<id>\S+) about {WHO} is (?P<status>\w+)(?: for another {TIME})?")
+def _(words: re.Match[str], now: datetime) -> Change:
+    ends = now + span(words["time"] or "")
+    return _to(ConsensusAsk(words["id"]), ConsensusAnswer(Status(words["status"]), _key(words), ends))
+
+
 @phrase(r"the (?P<whose>tenant|mailbox|agent) allows (?P<whom>nobody|.+)")
 def _(words: re.Match[str], now: datetime) -> Change:
     allowed = frozenset() if words["whom"] == "nobody" else frozenset(words["whom"].split(" and "))
@@ -224,6 +244,11 @@ def _(words: re.Match[str], now: datetime) -> Change:
 def _(words: re.Match[str], now: datetime) -> Change:
     lease = LeaseAnswer(token=int(words["token"]), owner=words["agent"], foreign=int(words["foreign"] or 0))
     return _to(LeaseAsk(_key(words)), lease)
+
+
+@phrase(rf"(?P<agent>\S+) has met another agent's lease on {WHO} with (?P<ids>\S+) and (?P<more>\S+)")
+def _(words: re.Match[str], now: datetime) -> Change:
+    return _to(ConflictsAsk(words["agent"], _key(words)), frozenset({words["ids"], words["more"]}))
 
 
 @phrase(rf"mail (?P<id>\S+) from (?P<actor>\S+) to {WHO} is on its way for {TIME}(?P<permit>, past its permit)?")

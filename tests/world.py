@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 import policies
 from gateway.core.address import parse
+from gateway.core.consensus import Vote
 from gateway.core.delivery import Outcome, Relayed, Reply, Retry, State
 from gateway.core.fingerprint import digest, fingerprint
 from gateway.core.mail import Content, Envelope, Kind, Recipient, Submission
@@ -40,9 +41,11 @@ from gateway.store import (
     records,
     settles,
     suppressions,
+    voting,
 )
 from gateway.store import schema as tables
 from gateway.store.clock import from_us, to_us
+from gateway.store.consensus import Cast, Consensus
 from gateway.store.contacts import Held, Lease, Released
 from gateway.store.dialect import Builder, Dialect
 from gateway.store.forbid import Cancel
@@ -256,6 +259,18 @@ class World:
         """Gives a lease back."""
         wish = contacts.Release(TENANT, self.agent[agent] if agent else None, lease)
         result: Released = await self._do(Rank.LEASE, contacts.release, wish)
+        return result
+
+    async def propose(self, contact: str = PAT, seconds: float = 300, *, agent: str = "a") -> Consensus:
+        """Asks the agents to vote."""
+        wish = voting.New(TENANT, self.agent[agent], "write", parse(contact).key, contact, "a reason", seconds)
+        result: Consensus = await self._do(Rank.FORBID, voting.create, wish)
+        return result
+
+    async def vote(self, agent: str, which: str, vote: str = "approve", *, node: Node | None = None) -> Cast:
+        """Votes; raises ConflictError once it is over."""
+        wish = voting.Ballot(TENANT, which, self.agent[agent], Vote(vote))
+        result: Cast = await self._do(Rank.FORBID, voting.vote, wish, node)
         return result
 
     async def suppress(

@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli import options, printing
 from gateway.cli.answers import holder, listed, objects, when
-from gateway.cli.api import Api
+from gateway.cli.api import ANSWER_SECONDS, Api
 from gateway.cli.printing import clean, member
 
 UNBOUND = ("bound_to_other_agent", "agent_has_other_key")
@@ -76,6 +76,25 @@ def list_agents(url: options.Url = None, key: options.Key = None, as_json: optio
     printing.table(("id", "name", "role", "registered", "last heartbeat"), _rows(found, fields))
 
 
+def get(
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent, by id or name.")],
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show an agent: its role, when it was last there, to whom it may write."""
+    found = Api(url, key, as_json=as_json).ask("GET", f"/v1/agent/agents/{quote(agent, safe='')}").body
+    if as_json:
+        printing.document(found)
+        return
+    printing.line(member(found, "agentName"))
+    fields = [("id", "id"), ("role", "agentRole"), ("registered", "registeredAt"), ("last heartbeat", "lastHeartbeat")]
+    rows = [(name, member(found, field)) for name, field in fields]
+    allowed, metadata = member(found, "allowedRecipientDomains"), member(found, "metadata")
+    may = None if allowed is None else listed(allowed) or "nobody"
+    printing.pairs([*rows, ("may write to", may), ("metadata", json.dumps(metadata) if metadata else None)])
+
+
 def heartbeat(
     agent_id: options.AgentId = None,
     agent_name: options.AgentName = None,
@@ -98,6 +117,9 @@ def lease(
     agent_name: options.AgentName = None,
     intent: Annotated[str, typer.Option("--intent", metavar="WORD", help="What for, e.g. outbound_sales.")] = "general",
     duration: options.Duration = 30.0,
+    wait: Annotated[
+        int, typer.Option("--wait", metavar="SECONDS", min=0, max=30, help="Wait in line for it, at most 30 seconds.")
+    ] = 0,
     url: options.Url = None,
     key: options.Key = None,
     as_json: options.Json = False,
@@ -107,7 +129,9 @@ def lease(
     The fencing token that is printed goes with every send under the lease. Exit code 1: somebody else has the contact.
     """
     body = {"contactEmail": contact_email, "intent": intent, "durationMinutes": duration} | named(agent_id, agent_name)
-    got = Api(url, key, as_json=as_json).ask("POST", "/v1/agent/coordination/lease", body=body).body
+    body |= {"waitSeconds": wait} if wait else {}
+    api, seconds = Api(url, key, as_json=as_json), ANSWER_SECONDS + wait
+    got = api.ask("POST", "/v1/agent/coordination/lease", body=body, seconds=seconds).body
     conflict = bool(member(got, "conflict"))
     if as_json:
         printing.document(got)

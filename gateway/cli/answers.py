@@ -30,6 +30,7 @@ def explain(body: Body, *, dry_run: bool = False) -> None:
         [
             ("why", body.get("detail")),
             *holder(body.get("leaseHolder")),
+            ("consensus", body.get("consensusId")),
             ("cooldown until", when(body.get("cooldownExpiresAt"))),
             ("try again", when(body.get("retryAt"), estimate=bool(body.get("estimate")))),
             ("next attempt", when(body.get("nextAttemptAt"))),

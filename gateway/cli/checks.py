@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gateway.cli import profile
+from gateway import profile
 
 if TYPE_CHECKING:
     from gateway.settings import Settings

@@ -19,6 +19,10 @@ SCOPES = ("read", "send", "manage", "operator")
 PATH = "/v1/agent/keys"
 
 
+WhichKey = Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's id, key_...")]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; it goes into the log of events.")]
+
+
 class Queued(StrEnum):
     """What becomes of mail that a revoked key has under way."""
 
@@ -95,7 +99,7 @@ def list_all(
 
 
 def narrow(
-    key_id: Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's id, key_...")],
+    key_id: WhichKey,
     tenant: options.Tenant = None,
     scopes: Annotated[
         str | None,
@@ -136,7 +140,7 @@ def narrow(
 
 
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's id, key_...")],
+    key_id: WhichKey,
     tenant: options.Tenant = None,
     queued: Annotated[
         Queued,
@@ -161,6 +165,59 @@ def revoke(
         return
     printing.line(f"revoked {member(gone, 'id')}", "good")
     printing.pairs([("label", member(gone, "label")), ("cancelled", _list(member(gone, "cancelled")))])
+
+
+def bind(
+    key_id: WhichKey,
+    agent_id: options.AgentId = None,
+    agent_name: options.AgentName = None,
+    reason: Reason = None,
+    tenant: options.Tenant = None,
+    config: options.Config = None,
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
+    """Let a key act as an agent from now on, whatever it acted as before. Several keys may act as one agent."""
+    if (agent_id is None) == (agent_name is None):
+        raise typer.BadParameter("name the agent, by --agent-id or by --agent-name", param_hint="--agent-name")
+    wish = {"agentId": agent_id, "agentName": agent_name, "reason": reason}
+    wish = {name: value for name, value in wish.items() if value is not None}
+    api = _remote(url, key, config, as_json=as_json)
+    if api is None:
+        done = keystore.bound(config, tenant, key_id, wish)
+    else:
+        body = wish | ({"tenantId": tenant} if tenant else {})
+        done = api.ask("POST", f"{PATH}/{quote(key_id, safe='')}/bind", body=body).body
+    if as_json:
+        printing.document(done)
+        return
+    printing.line(f"{member(done, 'id')} acts as {member(done, 'agentId')}", "good")
+    printing.pairs([("label", member(done, "label")), ("binding", member(done, "apiKeyBinding"))])
+
+
+def unbind(
+    key_id: WhichKey,
+    reason: Reason = None,
+    tenant: options.Tenant = None,
+    config: options.Config = None,
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
+    """Let a key act as no agent from now on; its mail that is under way stays with its agent."""
+    api = _remote(url, key, config, as_json=as_json)
+    wish = {"reason": reason} if reason else {}
+    if api is None:
+        done = keystore.bound(config, tenant, key_id, wish)
+    else:
+        query = wish | ({"tenantId": tenant} if tenant else {})
+        done = api.ask("DELETE", f"{PATH}/{quote(key_id, safe='')}/bind", query=query).body
+    if as_json:
+        printing.document(done)
+        return
+    was = "acts as no agent any more" if member(done, "unbound") else "acted as no agent"
+    printing.line(f"{member(done, 'id')} {was}", "good")
 
 
 def _remote(url: str | None, key: str | None, config: str | None, *, as_json: bool) -> Api | None:

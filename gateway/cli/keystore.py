@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gateway.cli import profile
+from gateway import profile
 from gateway.cli.printing import fail
 from gateway.cli.setup import settings_of
 
@@ -97,6 +97,28 @@ def changed(config: str | None, tenant: str | None, key_id: str, wish: dict[str,
     if isinstance(key, Exception):
         fail(key)
     return _described(key)
+
+
+def bound(config: str | None, tenant: str | None, key_id: str, wish: dict[str, Any]) -> dict[str, Any]:
+    """Let a key act as the agent that agentId or agentName names, or without either as none."""
+    tenant = tenant or DEFAULT_TENANT
+    who = wish.get("agentId") or wish.get("agentName")
+
+    def work(tx: "Tx") -> "tuple[Key, bool] | Exception":
+        from gateway.core.errors import NotFoundError
+        from gateway.store.agents import find_agent
+        from gateway.store.bindings import Bind, change
+
+        agent = None if who is None else find_agent(tx, tenant, who)
+        if who is not None and agent is None:
+            return NotFoundError("no such agent")
+        return change(tx, [Bind(tenant, key_id, None if agent is None else agent.id, reason=wish.get("reason"))])[0]
+
+    done = _with_store(config, tenant, work)
+    if isinstance(done, Exception):
+        fail(done)
+    key, new = done
+    return _described(key) | ({"unbound": new} if who is None else {"apiKeyBinding": "bound" if new else "already_bound"})
 
 
 def _described(key: "Key") -> dict[str, Any]:

@@ -41,6 +41,12 @@ FencingToken = Annotated[
     int | None,
     typer.Option("--fencing-token", metavar="N", min=1, help="The token of your lease on the only recipient."),
 ]
+Consensus = Annotated[
+    str | None,
+    typer.Option(
+        "--require-consensus", metavar="ID", help="A consensus that must be approved; the mail is held until then."
+    ),
+]
 Kind = Annotated[
     str | None, typer.Option("--kind", metavar="KIND", help="outreach (the default), reply or transactional.")
 ]

@@ -31,6 +31,12 @@ Transactional = Annotated[
     bool | None,
     typer.Option("--transactional/--no-transactional", help="Whether it may send mail that neither holds nor is held."),
 ]
+RequireConsensus = Annotated[
+    bool | None,
+    typer.Option(
+        "--require-consensus/--no-consensus", help="Whether what it sends must name a consensus that was approved."
+    ),
+]
 Unknown = Annotated[
     str | None,
     typer.Option(
@@ -60,6 +66,7 @@ def add(
     demands: Demands = None,
     may_reply: MayReply = None,
     transactional: Transactional = None,
+    require_consensus: RequireConsensus = None,
     unknown: Unknown = None,
     cooldown: Cooldown = None,
     allow: Allow = None,
@@ -70,7 +77,7 @@ def add(
 ) -> None:
     """Make a mailbox. One of a new domain waits as provisioning until an operator sets it active."""
     body = _settings(display_name, demands, unknown, cooldown)
-    body |= _switches(may_reply, transactional) | _list(allow, nobody=allow_nobody)
+    body |= _switches(may_reply, transactional, require_consensus) | _list(allow, nobody=allow_nobody)
     made = Api(url, key, as_json=as_json).ask("POST", PATH, body={"address": address} | body).body
     _told(made, f"{address} is {member(made, 'status')}", as_json=as_json)
 
@@ -99,6 +106,7 @@ def change(
     demands: Demands = None,
     may_reply: MayReply = None,
     transactional: Transactional = None,
+    require_consensus: RequireConsensus = None,
     unknown: Unknown = None,
     cooldown: Cooldown = None,
     allow: Allow = None,
@@ -110,7 +118,7 @@ def change(
 ) -> None:
     """Change a mailbox's settings; what is not named stays. What loosens one needs an operator's key."""
     body = _settings(display_name, demands, unknown, cooldown)
-    body |= _switches(may_reply, transactional) | _list(allow, nobody=allow_nobody)
+    body |= _switches(may_reply, transactional, require_consensus) | _list(allow, nobody=allow_nobody)
     body |= {"status": "active"} if active else {}
     if not body:
         raise typer.BadParameter("say what is to change", param_hint="options")
@@ -144,8 +152,8 @@ def _settings(
     return body | ({} if cooldown is None else {"cooldownMinutes": None if cooldown == NONE else int(cooldown)})
 
 
-def _switches(may_reply: bool | None, transactional: bool | None) -> dict[str, bool]:
-    given = {"mayReply": may_reply, "transactional": transactional}
+def _switches(may_reply: bool | None, transactional: bool | None, require_consensus: bool | None) -> dict[str, bool]:
+    given = {"mayReply": may_reply, "transactional": transactional, "requireConsensus": require_consensus}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -193,6 +201,7 @@ def _told(box: object, headline: str, *, as_json: bool) -> None:
             ("demands", member(box, "demands")),
             ("replies", _word(member(box, "mayReply"))),
             ("transactional", _word(member(box, "transactional"))),
+            ("needs a consensus", _word(member(box, "requireConsensus"))),
             ("unknown", unknown),
             ("cooldown", None if minutes is None else f"{minutes} min"),
             ("mail may go to", None if allowed is None else listed(allowed) or "nobody"),

@@ -1,8 +1,13 @@
 """Options that many commands share, each with its name, its variable and its sentence."""
 
-from typing import Annotated
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+
+from gateway import profile
 
 Url = Annotated[
     str | None,
@@ -42,3 +47,33 @@ Tenant = Annotated[
     str | None,
     typer.Option("--tenant", metavar="TENANT", help="The tenant: in the store, default; over HTTP, the key's own."),
 ]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        envvar="GATEWAY_PROFILE",
+        metavar="NAME",
+        help="The profile, by name or path; without it, the one that `gateway profiles use` has set.",
+        rich_help_panel="Gateway",
+    ),
+]
+
+
+def profiled(act: Callable[..., None]) -> Callable[..., None]:
+    """The same command with the option --profile, which says whose URL and key are meant."""
+
+    @functools.wraps(act)
+    def within(*args: Any, **kwargs: Any) -> None:
+        with profile.chosen(kwargs.pop("profile_name")):
+            act(*args, **kwargs)
+
+    known = inspect.signature(act)
+    own = inspect.Parameter("profile_name", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Profile)
+    within.__signature__ = known.replace(parameters=[*known.parameters.values(), own])  # type: ignore[attr-defined]
+    within.__annotations__ = {**act.__annotations__, own.name: Profile}
+    return within
+
+
+def takes_url(act: Callable[..., None]) -> bool:
+    """Whether a command asks a gateway."""
+    return "url" in inspect.signature(act).parameters

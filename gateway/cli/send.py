@@ -26,6 +26,7 @@ def send(
     sender: mail_options.Sender = None,
     idempotency_key: mail_options.IdempotencyKey = None,
     fencing_token: mail_options.FencingToken = None,
+    require_consensus: mail_options.Consensus = None,
     kind: mail_options.Kind = None,
     schedule: mail_options.Schedule = None,
     agent: mail_options.Agent = None,
@@ -46,6 +47,7 @@ def send(
     body = _content(subject, text, html, eml)
     body["to"] = to
     more = {"cc": cc, "bcc": bcc, "from": sender, "kind": kind, "scheduledAt": schedule, "fencingToken": fencing_token}
+    more |= {"requireConsensusId": require_consensus}
     body |= {name: value for name, value in more.items() if value}
     body["idempotencyKey"] = idempotency_key or f"cli-{secrets.token_hex(12)}"
     if dry_run:

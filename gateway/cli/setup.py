@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway.cli import options, printing, profile
+from gateway import profile
+from gateway.cli import options, printing
 from gateway.cli.printing import fail
 
 if TYPE_CHECKING:

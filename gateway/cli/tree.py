@@ -9,11 +9,16 @@ from gateway.cli import (
     agents,
     attachments,
     budget,
+    consensus,
     consent,
     contacts,
+    decisions,
     doctor,
+    events,
     keys,
     mailboxes,
+    options,
+    profiles,
     relay,
     request_list,
     requests,
@@ -47,22 +52,31 @@ def _app(sentence: str) -> typer.Typer:
 
 def _add(to: typer.Typer, commands: Commands, **more: Any) -> None:
     for name, act in commands.items():
-        to.command(name, **more)(act)
+        to.command(name, **more)(options.profiled(act) if options.takes_url(act) else act)
 
 
-def _group(name: str, sentence: str, commands: Commands) -> None:
+def _group(name: str, sentence: str, commands: Commands, within: typer.Typer | None = None) -> typer.Typer:
     inner = _app(sentence)
     _add(inner, commands)
-    app.add_typer(inner, name=name, rich_help_panel=MAIL)
+    if within is None:
+        app.add_typer(inner, name=name, rich_help_panel=MAIL)
+    else:
+        within.add_typer(inner, name=name)
+    return inner
 
 
 app = _app("An outbound email gateway for fleets of agents: it judges a send, records it and relays it through SMTP.")
-_add(app, {"init": setup.init, "serve": serve.serve, "sink": serve.sink, "demo": demo.demo}, rich_help_panel=RUN)
+_add(
+    app,
+    {"init": options.profiled(setup.init), "serve": serve.serve, "sink": serve.sink, "demo": demo.demo},
+    rich_help_panel=RUN,
+)
 sending = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
-sending.callback(invoke_without_command=True)(send.send)
+sending.callback(invoke_without_command=True)(options.profiled(send.send))
 _add(sending, {"batch": send_batch.batch})
 app.add_typer(sending, name="send", rich_help_panel=MAIL)
-_add(app, {"budget": budget.budget}, rich_help_panel=MAIL)
+_add(app, {"budget": budget.budget, "listen": events.listen}, rich_help_panel=MAIL)
+_group("events", "What has happened.", {"list": events.list_events})
 _group(
     "requests",
     "Look at sends, cancel one, decide about one.",
@@ -73,18 +87,30 @@ _group(
         "cancel": requests.cancel,
     },
 )
-_group(
+agents_group = _group(
     "agents",
     "Agents, and which of them has which contact.",
     {
         "register": agents.register,
         "list": agents.list_agents,
+        "get": agents.get,
         "heartbeat": agents.heartbeat,
         "lease": agents.lease,
         "renew-lease": agents.renew_lease,
         "release-lease": agents.release_lease,
         "leases": agents.leases,
     },
+)
+_group(
+    "consensus",
+    "Votes among agents.",
+    {
+        "create": consensus.create,
+        "get": consensus.get,
+        "vote": consensus.vote,
+        "list": consensus.list_all,
+    },
+    within=agents_group,
 )
 _group(
     "mailboxes",
@@ -158,7 +184,32 @@ _group(
         "list": keys.list_all,
         "narrow": keys.narrow,
         "revoke": keys.revoke,
+        "bind": keys.bind,
+        "unbind": keys.unbind,
+    },
+)
+_group(
+    "decisions",
+    "What agents ask for and only a person may do.",
+    {
+        "list": decisions.list_decisions,
+        "show": decisions.show,
+        "confirm": decisions.confirm,
+        "reject": decisions.reject,
+    },
+)
+_group(
+    "profiles",
+    "The gateways that you know, and which of them is meant.",
+    {
+        "list": profiles.list_profiles,
+        "use": profiles.use,
+        "show": profiles.show,
     },
 )
 _group("tls", "The certificate of the SMTP door.", {"self-signed": tls.self_signed})
-_add(app, {"migrate": setup.migrate, "doctor": doctor.doctor, "version": setup.version}, rich_help_panel=CARE)
+_add(
+    app,
+    {"migrate": setup.migrate, "doctor": options.profiled(doctor.doctor), "version": setup.version},
+    rich_help_panel=CARE,
+)

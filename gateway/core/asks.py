@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 from gateway.core.errors import UnaskedFactError
 from gateway.core.mail import Submission
+from gateway.core.verdict import Decision
 
 A = TypeVar("A")
 
@@ -29,6 +30,14 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """A mail that the judge has just refused."""
+
+    mail: Submission
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
 class Ask(Generic[A]):
     """A question about one subject, answered before judging."""
 
@@ -39,6 +48,10 @@ class Ask(Generic[A]):
 
     def after(self, answer: A, accepted: Accepted) -> A:  # noqa: ARG002  (most answers do not change)
         """Return the answer as it is once `accepted` is in the store."""
+        return answer
+
+    def after_refusal(self, answer: A, refused: Refused) -> A:  # noqa: ARG002  (only conflicts count)
+        """Return the answer as it is once `refused` is in the store."""
         return answer
 
 
@@ -83,6 +96,13 @@ class Facts:
         for subject in {*mail.keys, mail.actor, mail.mailbox, mail.tenant, mail.thread or ""}:
             for ask in self._by_subject.get(subject, ()):
                 self.answers[ask] = ask.after(self.answers[ask], accepted)
+
+    def note(self, refused: Refused) -> None:
+        """Change the answers as if `refused` had been committed and they were loaded again (law 1)."""
+        mail = refused.mail
+        for subject in {*mail.keys, mail.thread or ""}:
+            for ask in self._by_subject.get(subject, ()):
+                self.answers[ask] = ask.after_refusal(self.answers[ask], refused)
 
 
 class View:

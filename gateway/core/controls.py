@@ -43,6 +43,7 @@ CONTROLS = (
     Control("unknown", "unknown", _unknown),
     Control("cooldown", "cooldownMinutes", lambda old, new: new < old),
     Control("allowed", "allowedRecipientDomains", _allowed),
+    Control("require_consensus", "requireConsensus", lambda old, new: bool(old) and not new),
     Control("require_consent", "requireConsentForMarketing", lambda old, new: bool(old) and not new),
     Control("internal", "internalAddresses", lambda old, new: not set(new) <= set(old)),
     Control("physical_address", "physicalAddress", lambda old, new: bool(old) and new != old),

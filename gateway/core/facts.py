@@ -8,7 +8,9 @@ and answers all asks of a kind in one statement. Reading an ask that nobody made
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gateway.core.asks import Accepted, Answers, Ask, Facts, View
+from gateway.core.asks import Accepted, Answers, Ask, Facts, Refused, View
+from gateway.core.conflicts import ConflictsAsk
+from gateway.core.consensus import ConsensusAnswer, ConsensusAsk
 from gateway.core.errors import UnaskedFactError
 from gateway.core.mail import Kind, Submission
 from gateway.core.recent import Recent, RecentAsk, ThreadAsk
@@ -21,6 +23,9 @@ __all__ = [
     "AgentAsk",
     "Answers",
     "Ask",
+    "ConflictsAsk",
+    "ConsensusAnswer",
+    "ConsensusAsk",
     "ConsentAnswer",
     "ConsentAsk",
     "Facts",
@@ -36,6 +41,7 @@ __all__ = [
     "MailboxAsk",
     "Recent",
     "RecentAsk",
+    "Refused",
     "SuppressionAnswer",
     "SuppressionAsk",
     "ThreadAsk",
@@ -53,12 +59,13 @@ CONSENT_BASES = ("explicit_opt_in", "legitimate_interest", "contractual", "legal
 class KeyAnswer:
     """An API key under the lock: whether it lives, what it may send as, and whether transactional mail was given to it.
 
-    `mailboxes` are those that it is for; `None`: all of the tenant.
+    `mailboxes` are those that it is for; `None`: all of the tenant. `agent` is the one that it is bound to, if any.
     """
 
     live: bool
     transactional: bool = False
     mailboxes: tuple[str, ...] | None = None
+    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,9 +87,9 @@ class Submission:
     """One logical send as a door hands it in, or as it waits to be released.
 
     `agent` is the agent's id or `None` (sends as nobody), `key_id` the API key's id. `tokens` maps contact keys to fencing
-    tokens. `not_before` is the caller's schedule (UTC), `template` the stored one that it was made from (id:version). At a
-    release `since` is when its flight began (UTC) or `None` where it has not begun, and `id` lets facts leave the mail
-    itself out.
+    tokens. `not_before` is the caller's schedule (UTC), `template` the stored one that it was made from (id:version).
+    `consensus` is the id of the vote that it depends on; like a token it is no part of the fingerprint. At a release
+    `since` is when its flight began (UTC) or `None` where it has not begun, and `id` lets facts leave the mail itself out.
     """
 
     id: str
@@ -110,6 +110,7 @@ class Submission:
     door: str = "http"
     override: str | None = None
     template: str | None = None
+    consensus: str | None = None
     moment: Moment = Moment.ACCEPTANCE
     since: datetime | None = None
 

@@ -21,6 +21,7 @@ class MailboxAnswer:
     cooldown: int | None = None
     allowed: frozenset[str] | None = None
     tenant_allowed: frozenset[str] | None = None
+    require_consensus: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from gateway.doors.fields import (
     PEOPLE_MAX,
     Campaign,
     Coming,
+    ConsensusId,
     Key,
     MessageId,
     Name,
@@ -174,6 +175,9 @@ class SendRequest(Shape):
     fencing_token: Token | None = Field(None, description="The token of one's lease on the only recipient.")
     fencing_tokens: Annotated[dict[Person, Token], Field(max_length=PEOPLE_MAX)] | None = Field(
         None, description="Tokens by address."
+    )
+    require_consensus_id: ConsensusId | None = Field(
+        None, description="A consensus that must be approved; until it is decided the mail is held."
     )
     humanize: (
         Annotated[bool, PlainValidator(_not_humanized), WithJsonSchema({"type": "boolean", "const": False})] | None

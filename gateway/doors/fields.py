@@ -180,6 +180,7 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterVali
 Words = Annotated[str, StringConstraints(min_length=1, max_length=1000), AfterValidator(_line)]
 Subject = Annotated[str, StringConstraints(max_length=SUBJECT_MAX), AfterValidator(_line)]
 Text = Annotated[str, AfterValidator(_text)]
+ConsensusId = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,64}$")]
 Campaign = Annotated[str, StringConstraints(min_length=1, max_length=255), AfterValidator(_line)]
 Key = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,255}$")]
 MessageId = Annotated[str, StringConstraints(pattern=r"^(<[!-;=?-~]{1,900}>|[!-;=?-~]{1,900})$")]

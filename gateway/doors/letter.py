@@ -80,6 +80,7 @@ def write(
         door=terms.door,
         override=asked.override_reason,
         template=template,
+        consensus=asked.require_consensus_id,
     )
     return Letter(Ticket(mail, trace + made.body, asked.send_reason), made.sender)
 

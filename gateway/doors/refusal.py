@@ -28,6 +28,17 @@ class Faults(Refusal):
         super().__init__(422, "invalid_request", "some fields are not valid", errors=errors)
 
 
+class HumanRefusal(Refusal):
+    """Only a person may do this, by confirming the request as it was made, or with a key of their own."""
+
+    def __init__(self, message: str, *, kind: str, about: str, loosens: Iterable[str] = ()) -> None:
+        """Take what it is about: a kind (`api-key`, ...), an id or `new`, and what it loosens by its name on the wire."""
+        super().__init__(403, "human_decision_required", message)
+        self.kind = kind
+        self.about = about
+        self.loosens = tuple(loosens)
+
+
 def forbidden(slug: str, message: str, **extra: object) -> Refusal:
     """The caller is known and may not do this."""
     return Refusal(403, slug, message, **extra)

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 
 from gateway.core.errors import GatewayError
-from gateway.store import Store, keys
+from gateway.store import Store, key_uses
 from gateway.store.tx import Tx
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Uses:
         ages = {key: now - at for key, at in noted.items()}
 
         def write(tx: Tx) -> None:
-            keys.note_uses(tx, ages)
+            key_uses.note_uses(tx, ages)
 
         try:
             await asyncio.to_thread(self._store.write, {tenant for tenant, _ in noted}, write)

@@ -24,8 +24,8 @@ TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 class Mailbox:
     """A sender's address; times UTC.
 
-    `options`: demands ("", lease, token, both), may_reply, transactional, unknown (by kind), cooldown (seconds), allowed
-    (patterns of core/allowlist). What is missing is as usual.
+    `options`: demands ("", lease, token, both), may_reply, transactional, require_consensus, unknown (by kind),
+    cooldown (seconds), allowed (patterns of core/allowlist). What is missing is as usual.
     """
 
     id: str
@@ -250,7 +250,7 @@ def _bind(tx: Tx, tenant: str, agent: Agent, key_id: str) -> Registered:
         return Registered(agent, "bound_to_other_agent", mine.agent)
     if keys.is_bound(tx, tenant, agent.id):
         return Registered(agent, "agent_has_other_key")
-    keys.bind_key(tx, tenant, key_id, agent.id)
+    keys.bind_key(tx, tenant, key_id, agent.id, actor=agent.id)
     return Registered(agent, "bound")
 
 

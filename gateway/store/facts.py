@@ -15,6 +15,8 @@ from gateway.core.facts import (
     AgentAnswer,
     AgentAsk,
     Ask,
+    ConflictsAsk,
+    ConsensusAsk,
     ConsentAsk,
     Facts,
     Flight,
@@ -37,6 +39,8 @@ from gateway.core.facts import (
 )
 from gateway.core.mail import Kind
 from gateway.store.clock import from_us, maybe_time, to_us
+from gateway.store.conflicts import load_conflicts
+from gateway.store.consensus import load_consensus
 from gateway.store.consents import load_consents
 from gateway.store.dialect import Builder, Dialect, Row
 from gateway.store.recent import load_recents, load_threads
@@ -91,6 +95,7 @@ def load_keys(look: Look, asks: Sequence[KeyAsk]) -> Answered:
             row["status"] == "active",
             bool(row["transactional"]),
             None if row["mailboxes"] is None else tuple(json.loads(row["mailboxes"])),
+            row["agent"],
         )
         for row in rows
     }
@@ -117,6 +122,7 @@ def load_mailboxes(look: Look, asks: Sequence[MailboxAsk]) -> Answered:
             options.get("cooldown", profile.cooldown),
             _listed(options),
             profile.allowed,
+            bool(options.get("require_consensus")),
         )
     return {ask: found.get(ask.mailbox, MailboxAnswer("missing")) for ask in asks}
 
@@ -271,10 +277,12 @@ LOADERS: dict[type[Ask[Any]], Loader] = {
     MailboxAsk: load_mailboxes,
     AgentAsk: load_agents,
     LeaseAsk: load_leases,
+    ConflictsAsk: load_conflicts,
     LastContactAsk: load_last_contacts,
     FlightsAsk: load_flights,
     UnknownsAsk: load_unknowns,
     SuppressionAsk: load_suppressions,
+    ConsensusAsk: load_consensus,
     ConsentAsk: load_consents,
     UsageAsk: load_usage,
     RecentAsk: load_recents,

@@ -220,6 +220,26 @@ def let_go(tx: Tx, tenant: str, mailbox: str) -> int:
     Returns how many deliveries. What a person has to decide about stays held.
     """
     rows = tx.rows(_held_of, {"tenant": tenant, "box": mailbox, "why": PAUSED})
+    return _let_go(tx, tenant, rows)
+
+
+def _held_sends(d: Dialect) -> sa.Executable:
+    select = (
+        sa.select(deliveries)
+        .where(d.owned(deliveries.c.send_id, "ids"), deliveries.c.state == sa.literal_column("'held'"))
+        .where(deliveries.c.reason == sa.bindparam("why"))
+        .order_by(deliveries.c.id)
+    )
+    return d.for_update(select, deliveries)
+
+
+def let_go_sends(tx: Tx, tenant: str, ids: Iterable[str], why: str) -> int:
+    """The same for what is held of these sends for one reason alone."""
+    rows = tx.rows(_held_sends, {"tenant": tenant, "ids": tx.array(ids), "why": why})
+    return _let_go(tx, tenant, rows)
+
+
+def _let_go(tx: Tx, tenant: str, rows: Sequence[Row]) -> int:
     tx.many(_due_since, [{"tenant": tenant, "id_": r["id"]} for r in rows])
     return len(move(tx, tenant, rows, State.SCHEDULED, ""))
 

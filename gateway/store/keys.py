@@ -3,9 +3,10 @@
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -20,6 +21,8 @@ TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 KEY_PREFIX = "gk_live_"
 PREFIX_LENGTH = len(KEY_PREFIX) + 8
 SCOPES = ("read", "send", "manage", "operator")
+STORE = "store"
+"""Who acts where a person has opened the store itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,10 @@ def _revoke(_: Dialect) -> sa.Executable:
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key to make: scopes, mailbox ids (`None`: all), the agent id it acts as, whether transactional mail is given."""
+    """A key to make: scopes, mailbox ids (`None`: all), the agent id it acts as, whether transactional mail is given.
+
+    `actor` is who makes it, for the log of events.
+    """
 
     tenant: str
     label: str
@@ -96,6 +102,7 @@ class NewKey:
     transactional: bool = False
     created_by: str | None = None
     per_minute: int | None = None
+    actor: str = STORE
 
 
 def create_keys(tx: Tx, wishes: Sequence[NewKey]) -> list[tuple[Key, str]]:
@@ -111,20 +118,29 @@ def create_under(tx: Tx, wishes: Sequence[tuple[NewKey, Callable[[Key], None]]])
     done: list[tuple[Key, str] | Exception] = []
     for wish, may in wishes:
         try:
-            may(_known(tx, wish.tenant, wish.created_by))
+            may(known(tx, wish.tenant, wish.created_by))
             done.append(_create_key(tx, wish))
         except Exception as error:  # noqa: BLE001  (it is this caller's alone)
             done.append(error)
     return done
 
 
-def _known(tx: Tx, tenant: str, key_id: str | None) -> Key:
+def known(tx: Tx, tenant: str, key_id: str | None) -> Key:
     """A key, in force or not. Raises NotFoundError."""
     for key in list_keys(tx, tenant):
         if key.id == key_id:
             return key
     msg = "no such key"
     raise NotFoundError(msg)
+
+
+def in_force(tx: Tx, tenant: str, key_id: str) -> Key:
+    """A key that has not been revoked. Raises NotFoundError."""
+    key = known(tx, tenant, key_id)
+    if key.status != "active":
+        msg = "no such key"
+        raise NotFoundError(msg)
+    return key
 
 
 def _create_key(tx: Tx, wish: NewKey) -> tuple[Key, str]:
@@ -146,7 +162,12 @@ def _create_key(tx: Tx, wish: NewKey) -> tuple[Key, str]:
         "per_minute": wish.per_minute,
     }
     tx.run(_insert_key, row)
+    _tell(tx, wish.tenant, "key.created", wish.actor, {"key": row["id"], "agent": wish.agent, "label": wish.label})
     return _key(row), raw
+
+
+def _tell(tx: Tx, tenant: str, name: str, actor: str, data: dict[str, Any]) -> None:
+    events.append(tx, [events.Event(tenant, name, actor=actor, data=data)])
 
 
 def find_key(tx: Tx, raw: str) -> Key | None:
@@ -165,16 +186,23 @@ def is_bound(tx: Tx, tenant: str, agent: str) -> bool:
     return tx.row(_bound, {"tenant": tenant, "to": agent}) is not None
 
 
-def bind_key(tx: Tx, tenant: str, key_id: str, agent: str) -> None:
-    """Let a key act as an agent from now on."""
+def bind_key(tx: Tx, tenant: str, key_id: str, agent: str, *, actor: str = STORE, **more: str) -> None:
+    """Let a key act as an agent from now on; `more` goes into the log of events."""
+    set_agent(tx, tenant, key_id, agent)
+    _tell(tx, tenant, "key.bound", actor, {"key": key_id, "agent": agent, **more})
+
+
+def set_agent(tx: Tx, tenant: str, key_id: str, agent: str | None) -> None:
+    """Write down as which agent a key acts; `None` for none."""
     tx.run(_bind_key, {"tenant": tenant, "id_": key_id, "to": agent})
 
 
-def revoke_key(tx: Tx, tenant: str, key_id: str) -> Key:
+def revoke_key(tx: Tx, tenant: str, key_id: str, *, actor: str = STORE) -> Key:
     """End a key. Raises NotFoundError, or ConflictError where it is the tenant's last operator key."""
-    going = _known(tx, tenant, key_id)
+    going = known(tx, tenant, key_id)
     _keep_an_operator(list_keys(tx, tenant), going)
-    tx.run(_revoke, {"tenant": tenant, "id_": key_id})
+    if tx.run(_revoke, {"tenant": tenant, "id_": key_id}) and going.status == "active":
+        _tell(tx, tenant, "key.revoked", actor, {"key": key_id, "agent": going.agent})
     return going
 
 
@@ -218,16 +246,12 @@ def change_keys(tx: Tx, wishes: Sequence[Change]) -> list[Key | Exception]:
 
 
 def _change_key(tx: Tx, wish: Change) -> Key:
-    keys = {k.id: k for k in list_keys(tx, wish.tenant) if k.status == "active"}
-    if wish.key_id not in keys:
-        msg = "no such key"
-        raise NotFoundError(msg)
-    old = keys[wish.key_id]
+    old = in_force(tx, wish.tenant, wish.key_id)
     if wish.by is not None:
-        wish.may(_known(tx, wish.tenant, wish.by))
+        wish.may(known(tx, wish.tenant, wish.by))
     new = wish.to(old)
     if "operator" not in new.scopes:
-        _keep_an_operator(keys.values(), old)
+        _keep_an_operator(list_keys(tx, wish.tenant), old)
     values = {
         "new_label": new.label,
         "new_scopes": json.dumps(sorted(new.scopes)),
@@ -242,7 +266,7 @@ def _change_key(tx: Tx, wish: Change) -> Key:
         "mailboxes": new.mailboxes,
         "requestsPerMinute": new.per_minute,
     }
-    events.append(tx, [events.Event(wish.tenant, "key.changed", actor=wish.actor, data=said)])
+    _tell(tx, wish.tenant, "key.changed", wish.actor, said)
     return new
 
 
@@ -252,26 +276,6 @@ def _keep_an_operator(keys: Iterable[Key], going: Key) -> None:
     if "operator" in going.scopes and going.status == "active" and not left:
         msg = "this is the last operator key; make another one first"
         raise ConflictError("last_operator_key", msg)
-
-
-def _used(_: Dialect) -> sa.Executable:
-    later = sa.or_(api_keys.c.used_us.is_(None), api_keys.c.used_us < sa.bindparam("at_us"))
-    return (
-        sa.update(api_keys)
-        .where(api_keys.c.tenant == TENANT, api_keys.c.id == sa.bindparam("id_"), later)
-        .values(used_us=sa.bindparam("at_us"))
-    )
-
-
-def note_uses(tx: Tx, ages: Mapping[tuple[str, str], float]) -> None:
-    """Write down when keys (tenant and id) were last used, in seconds before now; an older time changes nothing."""
-    tx.many(
-        _used,
-        [
-            {"tenant": tenant, "id_": key_id, "at_us": tx.now_of(tenant) - round(age * 1_000_000)}
-            for (tenant, key_id), age in sorted(ages.items())
-        ],
-    )
 
 
 def _key(row: Row) -> Key:

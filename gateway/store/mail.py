@@ -14,7 +14,7 @@ from gateway.core.delivery import State
 from gateway.core.mail import Submission
 from gateway.core.record import DeliveryRecord, Record, document
 from gateway.core.verdict import Decision
-from gateway.store import alarms, events, units
+from gateway.store import alarms, conflicts, events, units, voting
 from gateway.store.clock import from_us, maybe_us, to_us
 from gateway.store.dialect import Dialect
 from gateway.store.schema import contents, decisions, deliveries, sends
@@ -49,6 +49,8 @@ def write(tx: Tx, tenant: str, pairs: Sequence[tuple[Judged, Record]], *, counte
     tx.many(_insert_delivery, [row for j, r in kept for row in _delivery_rows(j, r, numbers.get(r.id, 0))])
     tx.many(insert_decision, [decision_row(r, j.mail.moment.value) for j, r in pairs])
     units.count(tx, tenant, [j.mail for j, _ in pairs if not _blocked(j)], counted)
+    voting.wait(tx, tenant, [j.mail for j, _ in kept if not _blocked(j)])
+    conflicts.record(tx, tenant, [(j.mail, j.decision) for j, _ in pairs if _blocked(j)])
     events.append(tx, [_event(j, r) for j, r in pairs])
     for judged, _ in pairs:
         alarms.go_off(tx, judged.mail, judged.decision)
@@ -94,7 +96,7 @@ def build(tx: Tx, tenant: str, judged: Judged) -> Record:
         prior.created_at if prior else now,
         now,
         prior.decision_no + 1 if prior else 1,
-        document(judged.decision, override=mail.override, **about),
+        document(judged.decision, override=mail.override, consensus=mail.consensus, **about),
         tuple(born),
         mail.campaign,
         mail.thread,

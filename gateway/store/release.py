@@ -8,6 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from gateway.core.address import Address
+from gateway.core.consensus import awaited
 from gateway.core.delivery import State
 from gateway.core.mail import Content, Envelope, Kind, Moment, Recipient, Submission
 from gateway.core.record import Record, document
@@ -97,6 +98,7 @@ def _submission(found: Record, rows: Sequence[Row], since: datetime | None, said
         found.door,
         found.decision.get("override"),
         template=found.template,
+        consensus=awaited(found.decision, found.approved),
         moment=Moment.RELEASE,
         since=since,
     )
@@ -152,7 +154,7 @@ def write(tx: Tx, case: Waiting, decision: Decision, to: State | None, due_at: d
     about = {"agent": found.agent, "key": found.key_id, "mailbox": found.mailbox, "tokens": found.tokens}
     written = replace(
         found,
-        decision=document(decision, override=case.mail.override, **about),
+        decision=document(decision, override=case.mail.override, consensus=found.decision.get("consensus"), **about),
         decision_no=found.decision_no + 1,
         decided_at=from_us(now),
         approved=decision.approved,

@@ -6,7 +6,7 @@ from gateway.core.delivery import MARKABLE, UNSENT
 from gateway.core.record import Record
 from gateway.store import forbid
 from gateway.store.dialect import Dialect
-from gateway.store.keys import Key, revoke_key
+from gateway.store.keys import STORE, Key, revoke_key
 from gateway.store.schema import deliveries, sends
 from gateway.store.tx import Tx
 
@@ -26,12 +26,14 @@ def _under_way(_: Dialect) -> sa.Executable:
     )
 
 
-def revoke(tx: Tx, tenant: str, key_id: str, *, cancel_queued: bool = False) -> tuple[Key, list[str]]:
+def revoke(
+    tx: Tx, tenant: str, key_id: str, *, cancel_queued: bool = False, actor: str = STORE
+) -> tuple[Key, list[str]]:
     """End a key, and with `cancel_queued` stop every recipient of its mail that has not been permitted.
 
     Returns the key as it was, and the ids of the requests that were cancelled. Raises as `revoke_key` does.
     """
-    key = revoke_key(tx, tenant, key_id)
+    key = revoke_key(tx, tenant, key_id, actor=actor)
     if not cancel_queued:
         return key, []
 

@@ -126,6 +126,11 @@ def _by_id(_: Dialect) -> sa.Executable:
     return sa.select(suppressions).where(suppressions.c.tenant == TENANT, suppressions.c.id == sa.bindparam("id_"))
 
 
+def by_id(tx: Tx, tenant: str, entry_id: str) -> list[Suppression]:
+    """The entry with this id, alone or not at all."""
+    return [entry(row) for row in tx.rows(_by_id, {"tenant": tenant, "id_": entry_id})]
+
+
 def remove(tx: Tx, wishes: Sequence[tuple[str, str, str]]) -> list[Suppression | None]:
     """Remove entries given by (tenant, id, who removes); `None` where there is none. The removal stays as an event."""
     removed: list[Suppression | None] = []

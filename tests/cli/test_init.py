@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import profile
+from gateway import profile
 from gateway.store import Store
 from gateway.store.agents import list_mailboxes
 from gateway.store.keys import Key, list_keys

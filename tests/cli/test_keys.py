@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.cli.profile import Profile, write
+from gateway.profile import Profile, write
 from gateway.store import Store
 from gateway.store.agents import find_agent
 from gateway.store.keys import find_key, key_hash

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from gateway.cli import profile
+from gateway import profile
 from gateway.cli.api import Api
-from gateway.cli.profile import Profile
+from gateway.profile import Profile
 
 MINE = Profile("http://127.0.0.1:8080", "gk_live_mine")
 

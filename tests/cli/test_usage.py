@@ -16,10 +16,12 @@ from tests.cli.conftest import Run
 HEAVY = {"alembic", "aiosmtpd", "aiosmtplib", "fastapi", "httpx", "pydantic", "rich.console", "sqlalchemy", "uvicorn"}
 
 COMMANDS = [
+    "agents consensus create", "agents consensus get", "agents consensus list", "agents consensus vote",
     "agents heartbeat", "agents lease", "agents leases", "agents list", "agents register", "agents release-lease",
     "agents renew-lease",
     "attachments upload", "budget", "consent check", "consent record", "contacts get", "contacts list", "contacts sync",
-    "demo", "doctor", "init", "keys create", "keys list", "keys narrow", "keys revoke", "mailboxes add", "mailboxes list",
+    "decisions confirm", "decisions list", "decisions reject", "decisions show", "demo", "doctor", "init",
+    "keys bind", "keys create", "keys list", "keys narrow", "keys revoke", "keys unbind", "mailboxes add", "mailboxes list",
     "mailboxes pause", "mailboxes resume", "mailboxes set", "mailboxes show", "migrate", "relay pause", "relay resume",
     "relay status", "requests cancel", "requests list", "requests resolve", "requests show", "send", "send batch", "serve",
     "sink", "suppressions add", "suppressions check", "suppressions export", "suppressions import", "suppressions list",
@@ -113,6 +115,8 @@ KEY = ("--key", "gk_live_x")
         (("agents", "lease", "--contact-email", "x@example.net", "--duration", "long"), "--duration"),
         (("agents", "register", "--agent-name", "a", "--metadata", "{"), "--metadata"),
         (("agents", "release-lease"), "LEASE_ID"),
+        (("agents", "consensus", "create", "--action", "a", "--contact-email", "x@example.net"), "--reason"),
+        (("agents", "consensus", "vote", "c", "--vote", "maybe"), "--vote"),
         (("requests", "show"), "REQUEST_ID"),
         (("requests", "show", "req_1", "--idempotency-key", "k"), "REQUEST_ID"),
         (("requests", "resolve", "req_1", "--decision", "maybe"), "--decision"),

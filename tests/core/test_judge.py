@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.consensus import Status
 from gateway.core.facts import (
     Accepted,
     AgentAnswer,
     AgentAsk,
     Answers,
     Ask,
+    ConsensusAnswer,
     ConsentAnswer,
     Facts,
     Flight,
@@ -289,6 +291,7 @@ def mails(draw: st.DrawFn, moments: tuple[Moment, ...] = (Moment.ACCEPTANCE,)) -
         tokens=draw(st.dictionaries(st.sampled_from(PEOPLE), st.integers(1, 4), max_size=2)),
         not_before=draw(st.none() | TIMES),
         override=draw(st.sampled_from([None, None, "a reason"])),
+        consensus=draw(st.sampled_from([None, None, "vote-1"])),
         moment=moment,
         since=draw(st.none() | TIMES.filter(lambda time: time <= NOW)) if moment is Moment.RELEASE else None,
     )
@@ -314,14 +317,19 @@ def any_answer(ask: Ask[Any]) -> st.SearchStrategy[Any]:
             st.sampled_from([None, None, 0, 60]),
             ALLOWED,
             ALLOWED,
+            st.sampled_from([False, False, True]),
         ),
         "AgentAsk": st.builds(AgentAnswer, st.sampled_from(["outreach", "outreach", ""]), ALLOWED),
         "LeaseAsk": st.just(LeaseAnswer()) | st.just(LeaseAnswer(token=3, owner="agent-a")) | lease,
         "FlightsAsk": st.just(()) | st.lists(flight, max_size=2, unique_by=lambda f: f.request).map(_oldest_first),
         "LastContactAsk": st.just(LastContactAnswer()) | st.builds(LastContactAnswer, past, requests),
         "SuppressionAsk": st.sampled_from([None, None, None, SuppressionAnswer("tenant", "complaint")]),
+        "ConsensusAsk": st.builds(
+            ConsensusAnswer, st.sampled_from([*Status, None]), st.sampled_from(PEOPLE), st.just(hence(minutes=5))
+        ),
         "ConsentAsk": st.sampled_from([ConsentAnswer("contractual"), ConsentAnswer(), ConsentAnswer(withdrawn=True)]),
         "UnknownsAsk": st.sampled_from([(), (), (("r-1", "d-1"),)]),
+        "ConflictsAsk": st.sampled_from([frozenset(), frozenset({"r-1"}), frozenset({"r-1", "r-2"})]),
         "RecentAsk": st.just(()),
         "ThreadAsk": st.just(()),
         "UsageAsk": st.builds(UsageAnswer, st.integers(0, 4), st.just(hence(minutes=20))),

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.store import keys
+from gateway.store import key_uses, keys
 from gateway.store.keys import Change
 from gateway.store.tx import Tx
 from tests.doors.door import Door, faults, problem
@@ -154,7 +154,7 @@ async def test_a_use_counts_from_when_it_was_and_never_backwards(door: Door) -> 
     await auth.uses.flush()
     first = await used(door, "a")
 
-    door.world.store.write((TENANT,), lambda tx: keys.note_uses(tx, {(TENANT, door.ids["a"]): 3600.0}))
+    door.world.store.write((TENANT,), lambda tx: key_uses.note_uses(tx, {(TENANT, door.ids["a"]): 3600.0}))
 
     assert await used(door, "a") == first
 

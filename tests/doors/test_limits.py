@@ -68,7 +68,17 @@ async def test_an_operator_sets_a_keys_limit_and_takes_it_off(door: Door) -> Non
     problem(await door.post(WHOAMI), 429, "rate_limited")
     await door.call("PATCH", path, {"requestsPerMinute": None}, by="operator")
     assert (await door.post(WHOAMI)).status_code == 200
-    problem(await door.call("PATCH", path, {"requestsPerMinute": 9}), 403, "insufficient_scope")
+
+
+@pytest.mark.parametrize("looser", [10, None])
+async def test_a_key_tightens_its_own_limit_and_a_person_loosens_it(door: Door, looser: int | None) -> None:
+    path = f"{KEYS}/{door.ids['a']}"
+
+    told = (await door.call("PATCH", path, {"requestsPerMinute": 9})).json()
+
+    assert told["requestsPerMinute"] == 9
+    refused = problem(await door.call("PATCH", path, {"requestsPerMinute": looser}), 403, "human_decision_required")
+    assert (refused["kind"], refused["id"], refused["loosens"]) == ("api-key", door.ids["a"], ["requestsPerMinute"])
 
 
 async def test_a_limited_key_makes_no_key_without_a_limit(door: Door) -> None:
@@ -77,7 +87,11 @@ async def test_a_limited_key_makes_no_key_without_a_limit(door: Door) -> None:
     made = (await door.post(KEYS, {"label": "x"}, by="manager")).json()
 
     assert made["requestsPerMinute"] == 50
-    problem(await door.post(KEYS, {"label": "x", "requestsPerMinute": 99}, by="manager"), 403, "insufficient_scope")
+    assert (await door.post(KEYS, {"label": "y", "requestsPerMinute": 9}, by="manager")).json()[
+        "requestsPerMinute"
+    ] == 9
+    refused = await door.post(KEYS, {"label": "x", "requestsPerMinute": 99}, by="manager")
+    assert problem(refused, 403, "human_decision_required")["loosens"] == ["requestsPerMinute"]
 
 
 async def test_a_key_and_those_that_it_has_made_share_its_limit(door: Door) -> None:

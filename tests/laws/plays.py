@@ -11,6 +11,7 @@ from gateway.core.errors import ConflictError
 from gateway.core.facts import (
     AgentAsk,
     Ask,
+    ConsensusAsk,
     ConsentAsk,
     Facts,
     FlightsAsk,
@@ -197,7 +198,7 @@ def every_ask(world: World) -> set[Ask[Any]]:
         asks |= {LeaseAsk(key), FlightsAsk(key), LastContactAsk(key), UnknownsAsk(key), ConsentAsk(key)}
         asks |= {RecentAsk(key, seconds) for seconds in (1800, 86400)}
         asks |= {SuppressionAsk(key, campaign) for campaign in (None, "spring")}
-    asks.add(ThreadAsk("thread", 1800))
+    asks |= {ThreadAsk("thread", 1800), ConsensusAsk("nowhere")}
     who = [("agent", agent) for agent in world.agent.values()]
     who += [("mailbox", box.id) for box in world.box.values()] + [("tenant", TENANT)]
     asks |= {UsageAsk(scope, one, window) for scope, one in who for window in ("hour", "day", "month")}

@@ -32,9 +32,14 @@ orders = st.fixed_dictionaries(
     optional={
         "campaignAction": st.sampled_from(["spring", "autumn"]),
         "kind": st.sampled_from(["outreach", "reply", "transactional"]),
+        "requireConsensusId": st.sampled_from(["pending", "rejected", "bee's", "unknown"]),
     },
 )
-ORDER = {"campaignAction": "X-Gateway-Campaign-Action", "kind": "X-Gateway-Kind"}
+ORDER = {
+    "campaignAction": "X-Gateway-Campaign-Action",
+    "kind": "X-Gateway-Kind",
+    "requireConsensusId": "X-Gateway-Require-Consensus-Id",
+}
 
 
 @dataclass
@@ -44,10 +49,17 @@ class Both:
     submit: Submit
     tickets: list[Ticket] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
+    votes: dict[str, str] = field(default_factory=dict)
 
     @property
     def door(self) -> Door:
         return self.submit.door
+
+    def wishes(self, drawn: dict[str, str]) -> tuple[dict[str, str], bytes]:
+        """What a mail asks of the gateway, as members of a request and as headers."""
+        named = drawn.get("requireConsensusId")
+        members = drawn | ({} if named is None else {"requireConsensusId": self.votes.get(named, named)})
+        return members, "".join(f"{ORDER[name]}: {value}\r\n" for name, value in members.items()).encode()
 
     async def judged(self, ticket: Ticket) -> Receipt:
         self.tickets.append(ticket)
@@ -74,6 +86,10 @@ async def both(databases: Databases) -> AsyncIterator[Both]:
         first = await world.send("a", PAT, mailbox=BOXES[0])
         await world.relay(await world.claim_of(first))
         pair = Both(submit)
+        for name, person in (("pending", PAT), ("rejected", PAT), ("bee's", "bee@example.net")):
+            pair.votes[name] = (await world.propose(person, 86_400)).id
+        for agent in ("a", "b"):
+            await world.vote(agent, pair.votes["rejected"], "reject")
         intake = door.context.intake
         intake.submit = pair.judged  # type: ignore[method-assign]
         yield pair
@@ -88,7 +104,18 @@ def same(one: Ticket, other: Ticket) -> None:
     assert first.fingerprint == second.fingerprint
     assert first.content.digest == second.content.digest
     assert first.envelope == second.envelope
-    for name in ("tenant", "mailbox", "agent", "key_id", "kind", "campaign", "thread", "tokens", "not_before"):
+    for name in (
+        "tenant",
+        "mailbox",
+        "agent",
+        "key_id",
+        "kind",
+        "campaign",
+        "thread",
+        "tokens",
+        "not_before",
+        "consensus",
+    ):
         assert getattr(first, name) == getattr(second, name), name
 
 
@@ -128,11 +155,11 @@ def test_a_mail_as_bytes_is_the_same_through_both_doors(run: Run) -> None:
             head += [f"{name}: {value}" for name, value in mail["headers"]]
             body = mail["text"].replace("\n", "\r\n")
             raw = ("\r\n".join(head) + f"\r\n\r\n{body}\r\n").encode()
-            given_over_smtp = "".join(f"{ORDER[name]}: {value}\r\n" for name, value in mail["wishes"].items()).encode()
+            wishes, given_over_smtp = pair.wishes(mail["wishes"])
             everybody = list(dict.fromkeys([*mail["to"], *mail["cc"]]))
 
             box = pair.door.world.box[BOXES[0]].id
-            one, found = await pair.http(rawMessage=b64(raw), mailboxId=box, **mail["wishes"])
+            one, found = await pair.http(rawMessage=b64(raw), mailboxId=box, **wishes)
             other, also = await pair.smtp(given_over_smtp + raw, everybody)
 
             same(one, other)
@@ -167,8 +194,8 @@ def test_a_mail_in_parts_and_the_mail_that_is_made_of_it_are_the_same(run: Run) 
             body |= {"inReplyTo": mail["reply"]} if mail["reply"] else {}
             body["headers"] = [{"name": name, "value": value} for name, value in mail["headers"]]
 
-            one, found = await pair.http(**body, **mail["wishes"])
-            given_over_smtp = "".join(f"{ORDER[name]}: {value}\r\n" for name, value in mail["wishes"].items()).encode()
+            wishes, given_over_smtp = pair.wishes(mail["wishes"])
+            one, found = await pair.http(**body, **wishes)
             other, also = await pair.smtp(
                 given_over_smtp + one.body, [r.address.spec for r in one.mail.envelope.recipients]
             )

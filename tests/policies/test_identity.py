@@ -53,6 +53,19 @@ def test_a_key_sends_only_from_its_mailboxes(mailboxes: tuple[str, ...] | None, 
     assert why(a_mail(), {KEY: KeyAnswer(live=True, mailboxes=mailboxes)}) == words
 
 
+@pytest.mark.parametrize(
+    ("agent", "bound", "words"),
+    [
+        ("agent-a", "agent-a", []),
+        ("agent-a", None, []),
+        ("agent-a", "agent-b", ["the key is bound to another agent"]),
+        (None, "agent-b", []),
+    ],
+)
+def test_a_bound_key_sends_as_no_other_agent(agent: str | None, bound: str | None, words: list[str]) -> None:
+    assert why(a_mail(agent=agent), {KEY: KeyAnswer(live=True, agent=bound)}) == words
+
+
 def test_an_agent_that_is_not_registered_sends_nothing() -> None:
     assert why(a_mail(), {AGENT: AgentAnswer()}) == ["the agent is not registered"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gateway.core.facts import Flight, FlightsAsk, LeaseAnswer, LeaseAsk, MailboxAsk
+from gateway.core.facts import ConflictsAsk, Flight, FlightsAsk, LeaseAnswer, LeaseAsk, MailboxAsk
 from gateway.core.mail import Kind, Moment, Submission
 from gateway.core.verdict import Finding
-from policies.lease import CONFLICT, EXPIRED, REQUIRED, STALE, Lease
+from policies.lease import CONFLICT, ESCALATED, EXPIRED, REQUIRED, STALE, Lease
 from tests.builders import NOW, OWN_MAILBOX, PAT, Given, a_mail, ago, asked, found, hence
 
 LEASE, FLIGHTS, MAILBOX = LeaseAsk(PAT), FlightsAsk(PAT), MailboxAsk("mailbox-1")
@@ -20,6 +20,11 @@ RELEASE = Moment.RELEASE
 def held_by(agent: str, token: int = 7, foreign: int = 0) -> LeaseAnswer:
     """A lease that lives for ten more minutes."""
     return LeaseAnswer(agent, agent.title(), token, hence(minutes=10), owner=agent, foreign=foreign)
+
+
+def held_by_document(agent: str) -> dict[str, Any]:
+    """What is told of that holder."""
+    return {"agentId": agent, "agentName": agent.title(), "expiresAt": hence(minutes=10), "kind": "lease"}
 
 
 def ended(owner: str, token: int = 7, foreign: int = 0) -> LeaseAnswer:
@@ -60,8 +65,7 @@ def test_another_agents_live_lease_keeps_the_mail_away_until_it_ends() -> None:
     assert finding.reason is CONFLICT
     assert finding.until == hence(minutes=10)
     assert not finding.estimate
-    holder = {"agentId": "agent-b", "agentName": "Agent-B", "expiresAt": hence(minutes=10), "kind": "lease"}
-    assert finding.extra == {"leaseHolder": holder}
+    assert finding.extra == {"leaseHolder": held_by_document("agent-b")}
 
 
 def test_ones_own_lease_does_not_stand_in_the_way() -> None:
@@ -296,3 +300,52 @@ def test_at_release_only_older_flights_stand_in_the_way(since: datetime | None, 
     flight = a_flight(since=ago(seconds=10))
 
     assert reasons(a_mail(moment=RELEASE, since=since), {FLIGHTS: (flight,)}) == slugs
+
+
+# --- the same conflict again and again ----------------------------------------------------------------------------------
+
+THREAD = ConflictsAsk("agent-a", "thread-1")
+BEFORE = ConflictsAsk("agent-a", PAT)
+
+
+def test_the_third_send_that_meets_anothers_lease_is_held_for_a_person() -> None:
+    once = reasons(a_mail(), {LEASE: held_by("agent-b"), BEFORE: frozenset({"r-1"})})
+    finding = sole(a_mail(), {LEASE: held_by("agent-b"), BEFORE: frozenset({"r-1", "r-2"})})
+
+    assert once == ["lease_conflict"]
+    assert finding.reason is ESCALATED
+    assert finding.until is None
+    assert finding.extra["leaseHolder"] == held_by_document("agent-b")
+    assert finding.extra["windowSeconds"] == 3600
+
+
+def test_a_thread_is_a_matter_too() -> None:
+    given: Given = {LEASE: held_by("agent-b"), THREAD: frozenset({"r-1", "r-2"})}
+
+    assert reasons(a_mail(thread="thread-1"), given) == ["conflict_escalated"]
+
+
+def test_repeats_of_one_key_are_one() -> None:
+    assert reasons(a_mail(), {LEASE: held_by("agent-b"), BEFORE: frozenset({"r-own", "r-1"})}) == ["lease_conflict"]
+
+
+def test_what_is_in_flight_is_no_conflict_of_that_kind() -> None:
+    given: Given = {FLIGHTS: (a_flight(),), BEFORE: frozenset({"r-1", "r-2"})}
+
+    assert reasons(a_mail(), given) == ["lease_conflict"]
+
+
+def test_where_nothing_stands_in_the_way_earlier_conflicts_count_for_nothing() -> None:
+    assert reasons(a_mail(), {BEFORE: frozenset({"r-1", "r-2"})}) == []
+    assert reasons(with_token(6), {LEASE: held_by("agent-b"), BEFORE: frozenset({"r-1", "r-2"})}) == [
+        "stale_fencing_token"
+    ]
+
+
+def test_how_often_is_an_option_and_at_a_release_nobody_asks() -> None:
+    four = Lease(escalate_after=4)
+
+    assert reasons(a_mail(), {LEASE: held_by("agent-b"), BEFORE: frozenset("abc")}, four) == ["lease_conflict"]
+    assert reasons(a_mail(), {LEASE: held_by("agent-b"), BEFORE: frozenset("abcd")}, four) == ["conflict_escalated"]
+    assert BEFORE not in asked(Lease(escalate_after=0), a_mail())
+    assert BEFORE not in asked(Lease(), a_mail(moment=RELEASE))

@@ -10,9 +10,11 @@ from gateway.doors.context import Context
 from gateway.doors.http import (
     attachments,
     batches,
+    bindings,
     budget,
     consent,
     contacts,
+    decisions,
     finding,
     keys,
     mailboxes,
@@ -34,7 +36,7 @@ __all__ = ["create_app"]
 
 PEOPLE = (suppressed_domains.router, suppression_lists.router, contacts.router, consent.router)
 MATERIALS = (templates.router, attachments.router)
-OWN = (mailboxes.router, tenant_settings.router, relay.router)
+OWN = (mailboxes.router, tenant_settings.router, relay.router, decisions.router)
 
 
 def create_app(context: Context) -> FastAPI:
@@ -53,6 +55,7 @@ def create_app(context: Context) -> FastAPI:
         *PEOPLE,
         *MATERIALS,
         keys.router,
+        bindings.router,
         *OWN,
         *context.routers,
         pages.router,

@@ -57,6 +57,7 @@ class Controls(Part):
     )
     may_reply: bool | None = Field(None, description="It may send mail of kind reply.")
     transactional: bool | None = Field(None, description="It may send mail that neither holds nor is held.")
+    require_consensus: bool | None = Field(None, description="What it sends must name a consensus that was approved.")
     unknown: Unknown | None = Field(None, description=UNKNOWN_WORDS)
     cooldown_minutes: Minutes | None = Field(None, description=COOLDOWN_WORDS)
     allowed_recipient_domains: Patterns | None = Field(None, description=ALLOWED_WORDS)
@@ -66,6 +67,7 @@ STORED = {
     "demands": "demands",
     "may_reply": "may_reply",
     "transactional": "transactional",
+    "require_consensus": "require_consensus",
     "unknown": "unknown",
     "cooldown_minutes": "cooldown",
     "allowed_recipient_domains": "allowed",
@@ -104,6 +106,7 @@ def shown(options: Mapping[str, Any]) -> Document:
         "demands": options.get("demands", ""),
         "mayReply": bool(options.get("may_reply")),
         "transactional": bool(options.get("transactional")),
+        "requireConsensus": bool(options.get("require_consensus")),
         "unknown": unknown(options.get("unknown")),
         "cooldownMinutes": minutes(options.get("cooldown")),
         "allowedRecipientDomains": options.get("allowed"),

@@ -19,6 +19,7 @@ from gateway.doors.context import Context
 from gateway.doors.fields import Reader, Shape
 from gateway.doors.http import strictjson
 from gateway.doors.http.guard import MORE_HEADERS
+from gateway.doors.http.human import BODY, GRANT
 from gateway.doors.limits import Allowance
 from gateway.doors.refusal import Faults, Refusal
 
@@ -74,6 +75,7 @@ class Needs(SecurityBase):
             charged = [auth.limits.spend(*limit) for limit in grant.limits]
             _spend(request, max(charged, key=lambda one: (one.wait, -one.remaining)))
         grant.need(*self.scopes)
+        request.scope[GRANT] = grant
         return grant
 
 
@@ -198,7 +200,8 @@ async def body(request: Request) -> bytes:
         raise Refusal(
             408, "request_timeout", f"the body did not come within {context.body_seconds:g} seconds"
         ) from None
-    return b"".join(pieces)
+    data = request.scope[BODY] = b"".join(pieces)
+    return data
 
 
 def _too_large(limit: int) -> Refusal:

@@ -10,7 +10,8 @@ from starlette.requests import ClientDisconnect
 
 from gateway.core.errors import ConflictError, HumanDecisionError, NotFoundError, StoreUnavailableError
 from gateway.core.verdict import KEY_REUSED, STORE_UNAVAILABLE
-from gateway.doors.refusal import Refusal
+from gateway.doors.http import human
+from gateway.doors.refusal import HumanRefusal, Refusal
 
 PROBLEM = "application/problem+json"
 RETRY_SECONDS = 2
@@ -46,8 +47,11 @@ def dumped(body: object) -> bytes:
     return _ENCODER.encode(body).encode()
 
 
-async def _refusal(_: Request, error: Exception) -> Response:
+async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)  # noqa: S101  (for the type checker)
+    if isinstance(error, HumanRefusal):
+        members = await human.said(request, error.kind, error.about, error.loosens)
+        return problem(error.status, error.slug, error.message, members)
     headers: dict[str, str] = {}
     if error.status == UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
@@ -74,10 +78,10 @@ async def _conflict(_: Request, error: Exception) -> Response:
     return problem(status, error.slug, str(error), error.extra)
 
 
-async def _human(_: Request, error: Exception) -> Response:
+async def _human(request: Request, error: Exception) -> Response:
     assert isinstance(error, HumanDecisionError)  # noqa: S101  (for the type checker)
-    extra = {"kind": error.kind, "id": error.about, "reason": "enforce", "loosens": list(error.loosens)}
-    return problem(403, "human_decision_required", str(error), extra)
+    members = await human.said(request, error.kind, error.about, error.loosens)
+    return problem(403, human.HUMAN, str(error), members)
 
 
 async def _unavailable(_: Request, __: Exception) -> Response:

@@ -11,7 +11,7 @@ from gateway.doors.fields import Count, Domain, Future, Shape, Words
 from gateway.doors.http.described import PROBLEMS, asks, takes
 from gateway.doors.http.inlet import Needs, context_of, query, reader_of, take
 from gateway.doors.http.problems import reply
-from gateway.doors.http.suppressions import ENTRIES_MAX, SKIP_MAX, shown
+from gateway.doors.http.suppressions import ENTRIES_MAX, SKIP_MAX, shown, take_off
 from gateway.doors.refusal import missing
 from gateway.store import suppressions
 from gateway.store.suppressions import REASON_CODES, New, Suppression
@@ -82,9 +82,8 @@ async def list_domains(request: Request, grant: Reading) -> Response:
 
 @router.delete("/v1/suppressed-domains/{domain}", openapi_extra=asks(OfTenant))
 async def remove_domain(request: Request, domain: str, grant: Removing) -> Response:
-    """Take a domain off the list: all entries about this very domain."""
+    """Take a domain off the list: all entries about this very domain (an operator's key)."""
     query(request, OfTenant, grant)
-    context = context_of(request)
     try:
         subject = reader_of(request, grant).domain(domain)
     except AddressError:
@@ -93,10 +92,4 @@ async def remove_domain(request: Request, domain: str, grant: Removing) -> Respo
     def read(tx: Tx) -> list[Suppression]:
         return suppressions.listed(tx, grant.tenant, subject=subject, limit=ENTRIES_MAX, offset=0)
 
-    removed = [
-        await context.writer.do(Rank.FORBID, (grant.tenant,), suppressions.remove, (grant.tenant, one.id, grant.actor))
-        for one in await context.read(grant.tenant, read)
-    ]
-    if not any(removed):
-        raise missing("suppression_not_found", "there is no such entry")
-    return reply({"removed": True, "ids": [one.id for one in removed if one is not None]})
+    return await take_off(request, grant, await context_of(request).read(grant.tenant, read))

@@ -11,10 +11,11 @@ from gateway.core.errors import StoreUnavailableError
 from gateway.core.record import Document, instant
 from gateway.doors.auth import Grant
 from gateway.doors.fields import Campaign, Count, Domain, Future, Person, Shape, Words
+from gateway.doors.http.controls import person
 from gateway.doors.http.described import PROBLEMS, asks, takes
 from gateway.doors.http.inlet import Needs, context_of, query, reader_of, take
 from gateway.doors.http.problems import RETRY_SECONDS, problem, reply
-from gateway.doors.refusal import forbidden, missing
+from gateway.doors.refusal import HumanRefusal, forbidden, missing
 from gateway.store import suppressions
 from gateway.store.facts import suppression_subjects
 from gateway.store.suppressions import REASON_CODES, New, Suppression
@@ -150,20 +151,27 @@ async def check_suppression(request: Request, grant: Asking) -> Response:
 
 @router.delete("/v1/suppressions/{entry:path}")  # an address may hold a slash
 async def remove_suppression(request: Request, entry: str, grant: Removing) -> Response:
-    """Take an entry off the list, by its id; or all entries of the tenant about an address."""
+    """Take an entry off the list, by its id; or all entries of the tenant about an address (an operator's key)."""
     grant.same_tenant(request.query_params.get("tenantId"))
-    context = context_of(request)
-    ids = [entry] if _ID.fullmatch(entry) else []
-    if "@" in entry:
-        subject = _subject(request, entry, grant)
+    subject = _subject(request, entry, grant) if "@" in entry else None
+    known = _ID.fullmatch(entry) is not None
 
-        def read(tx: Tx) -> list[Suppression]:
-            return suppressions.listed(tx, grant.tenant, subject=subject, limit=ENTRIES_MAX, offset=0)
+    def read(tx: Tx) -> list[Suppression]:
+        if subject is None:
+            return suppressions.by_id(tx, grant.tenant, entry) if known else []
+        return suppressions.listed(tx, grant.tenant, subject=subject, limit=ENTRIES_MAX, offset=0)
 
-        ids = [one.id for one in await context.read(grant.tenant, read)]
+    return await take_off(request, grant, await context_of(request).read(grant.tenant, read))
+
+
+async def take_off(request: Request, grant: Grant, entries: list[Suppression]) -> Response:
+    """Take entries off the list, as a person: an agent adds to it, and asks for this. Raises Refusal."""
+    if entries and not person(grant):
+        words = "an agent adds to the list of suppressions; an operator may take an entry off it"
+        raise HumanRefusal(words, kind="suppression", about=entries[0].id, loosens=["suppression"])
+    writer, tenant = context_of(request).writer, grant.tenant
     removed = [
-        await context.writer.do(Rank.FORBID, (grant.tenant,), suppressions.remove, (grant.tenant, one, grant.actor))
-        for one in ids
+        await writer.do(Rank.FORBID, (tenant,), suppressions.remove, (tenant, one.id, grant.actor)) for one in entries
     ]
     if not any(removed):
         raise missing("suppression_not_found", "there is no such entry")

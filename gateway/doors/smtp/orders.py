@@ -23,6 +23,7 @@ MEMBERS = {
     "kind": "kind",
     "campaign-action": "campaignAction",
     "not-before": "scheduledAt",
+    "require-consensus-id": "requireConsensusId",
 }
 """Headers, without their prefix, that are members of a request."""
 OTHERS = ("fencing-token", "agent", "dry-run")

@@ -148,6 +148,7 @@ async def test_a_name_that_is_no_order_is_refused(submit: Submit, header: str) -
         "X-Gateway-Idempotency-Key:",
         "X-Gateway-Dry-Run: perhaps",
         "X-Gateway-Campaign-Action:",
+        "X-Gateway-Require-Consensus-Id: two words",
         "X-Gateway-Agent:",
         "X-Gateway-Fencing-Token: -1",
         "X-Gateway-Fencing-Token: 9999999999999999999",
@@ -175,6 +176,21 @@ async def test_a_token_of_the_live_lease_sends_and_an_older_one_does_not(submit:
 
     assert stale.startswith("550 5.7.1 stale_fencing_token; ")
     assert world.record(request_of(taken)).tokens == {PAT: lease.token}
+
+
+async def test_a_consensus_that_is_pending_holds_the_mail_and_one_that_nobody_knows_refuses_it(
+    submit_both: Submit,
+) -> None:
+    world = submit_both.door.world
+    vote = await world.propose()
+
+    held = await submit_both.send(a_mail(f"X-Gateway-Require-Consensus-Id: {vote.id}"))
+    refused = await submit_both.send(a_mail("X-Gateway-Require-Consensus-Id: nobody's", message_id="two"))
+
+    assert held.startswith("250 2.0.0 held as ")
+    assert "consensus_pending" in held
+    assert refused.startswith("550 5.7.1 consensus_required; ")
+    assert b"consensus" not in submit_both.body_of(held).lower()
 
 
 async def test_tokens_for_several_people_name_them(submit: Submit) -> None:

@@ -1,0 +1,113 @@
+"""`decisions ...`: what agents ask for and only a person may do: list it, look at it, confirm it, reject it."""
+
+import json
+from enum import StrEnum
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from gateway.cli import options, printing
+from gateway.cli.answers import listed, objects, when
+from gateway.cli.api import Api
+from gateway.cli.printing import clean, member
+
+PATH = "/v1/agent/decisions"
+PAGE = 500
+
+Which = Annotated[
+    str, typer.Argument(metavar="ID|LINK", help="The decision's id, dec_..., or the link that the refusal gave.")
+]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; it goes into the log of events.")]
+
+
+class Status(StrEnum):
+    """What may have become of a decision."""
+
+    PENDING = "pending"
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+
+
+def list_decisions(
+    status: Annotated[Status | None, typer.Option("--status", help="Only those; without it, all.")] = None,
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the newest requests that wait or have waited for a person; an agent's key sees its own."""
+    query = {"limit": str(PAGE)} | ({"status": status.value} if status else {})
+    found = Api(url, key, as_json=as_json).ask("GET", PATH, query=query).body
+    if as_json:
+        printing.document(found)
+        return
+    rows = [
+        (one.get("id"), one.get("status"), one.get("kind"), _request(one), one.get("askedBy"), one.get("createdAt"))
+        for one in objects(found)
+    ]
+    printing.table(("id", "status", "kind", "request", "asked by", "since"), rows)
+
+
+def show(which: Which, url: options.Url = None, key: options.Key = None, as_json: options.Json = False) -> None:
+    """Show a request that waits for a person, as it was made."""
+    found = Api(url, key, as_json=as_json).ask("GET", _path(which)).body
+    if as_json:
+        printing.document(found)
+        return
+    printing.line(f"{member(found, 'kind')} {clean(member(found, 'about'))}: {member(found, 'status')}")
+    body = member(found, "request", "body")
+    rows = [("id", member(found, "id")), ("request", _request(found))]
+    rows += [("body", json.dumps(body) if body else None), ("loosens", listed(member(found, "loosens")))]
+    rows += [("asked by", member(found, "askedBy")), ("key", member(found, "askedByKeyId"))]
+    rows += [("expires", when(member(found, "expiresAt"))), ("decided by", member(found, "decidedBy"))]
+    printing.pairs([*rows, ("decided", when(member(found, "decidedAt")))])
+
+
+def confirm(
+    which: Which,
+    reason: Reason = None,
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
+    """Carry the request out with one's own key, an operator's; prints its answer, where a new key's secret is shown once."""
+    _decide(which, "confirm", reason, Api(url, key, as_json=as_json), as_json=as_json)
+
+
+def reject(
+    which: Which,
+    reason: Reason = None,
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
+    """Refuse a request; an agent's key takes its own back."""
+    _decide(which, "reject", reason, Api(url, key, as_json=as_json), as_json=as_json)
+
+
+def _decide(which: str, decision: str, reason: str | None, api: Api, *, as_json: bool) -> None:
+    body = {"decision": decision} | ({"reason": reason} if reason else {})
+    done = api.ask("POST", _path(which), body=body).body
+    if as_json:
+        printing.document(done)
+        return
+    printing.line(f"{member(done, 'status')} {member(done, 'decisionId')}", "good")
+    result = member(done, "result", "body")
+    if isinstance(result, dict):
+        printing.pairs([(name, _text(value)) for name, value in result.items()])
+
+
+def _path(which: str) -> str:
+    """The route of a decision, of which the id or the whole link was given."""
+    return f"{PATH}/{quote(which.rstrip('/').rpartition('/')[2], safe='')}"
+
+
+def _request(found: Any) -> str:  # noqa: ANN401  (JSON)
+    """The request in one line."""
+    method, path, query = (clean(member(found, "request", name)) for name in ("method", "path", "query"))
+    return f"{method} {path}{'?' if query else ''}{query}"
+
+
+def _text(value: object) -> object:
+    return json.dumps(value) if isinstance(value, dict | list) and value else value

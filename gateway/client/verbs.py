@@ -1,0 +1,92 @@
+"""The methods that both clients have: each request of `calls` once, blocking in one client and awaited in the other."""
+
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
+
+from gateway.client import calls
+from gateway.client.call import Call
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Later = Coroutine[Any, Any, T]
+
+
+class Blocking(Protocol):
+    """A client that answers when the answer is there."""
+
+    blocking: bool
+
+    def ask(self, call: Call[T]) -> T:
+        """Carry a request out."""
+        ...
+
+
+class Waiting(Protocol):
+    """A client that is awaited."""
+
+    waiting: bool
+
+    async def ask(self, call: Call[T]) -> T:
+        """Carry a request out."""
+        ...
+
+
+class Verb(Generic[P, T]):
+    """A function that makes a request, as a method that carries it out."""
+
+    def __init__(self, make: Callable[P, Call[T]]) -> None:
+        self.make = make
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> "Verb[P, T]": ...
+    @overload
+    def __get__(self, client: Blocking, owner: type) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, client: Waiting, owner: type) -> Callable[P, Later[T]]: ...
+    def __get__(self, client: Blocking | Waiting | None, owner: type) -> Any:
+        if client is None:
+            return self
+        ask: Callable[[Call[T]], Any] = client.ask
+
+        @functools.wraps(self.make)
+        def act(*args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401  (what `ask` returns, or its coroutine)
+            return ask(self.make(*args, **kwargs))
+
+        return act
+
+
+class Verbs:
+    """What a gateway can be asked."""
+
+    whoami = Verb(calls.whoami)
+    register = Verb(calls.register)
+    agents = Verb(calls.agents)
+    heartbeat = Verb(calls.heartbeat)
+    config = Verb(calls.config)
+    update_config = Verb(calls.update_config)
+
+    acquire = Verb(calls.acquire)
+    renew = Verb(calls.renew)
+    release = Verb(calls.release)
+    leases = Verb(calls.leases)
+
+    send = Verb(calls.send)
+    dry_run = Verb(calls.dry_run)
+    batch = Verb(calls.batch)
+    request = Verb(calls.request)
+    request_by_key = Verb(calls.request_by_key)
+    cancel = Verb(calls.cancel)
+    resolve = Verb(calls.resolve)
+    trace = Verb(calls.trace)
+    budget = Verb(calls.budget)
+
+    check_suppression = Verb(calls.check_suppression)
+    add_suppression = Verb(calls.add_suppression)
+
+    create_consensus = Verb(calls.create_consensus)
+    consensus = Verb(calls.consensus)
+    vote = Verb(calls.vote)
+
+    events = Verb(calls.events)
