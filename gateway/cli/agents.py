@@ -35,9 +35,12 @@ def register(
     metadata: Annotated[
         str | None, typer.Option("--metadata", metavar="JSON", help="A JSON object that is kept with the agent.")
     ] = None,
+    owner: Annotated[
+        str | None, typer.Option("--owner", metavar="TEXT", help="Who answers for the agent; without it, as it was.")
+    ] = None,
     no_bind_key: Annotated[
         bool,
-        typer.Option("--no-bind-key", help="Do not bind this API key to the agent (it is bound otherwise, for good)."),
+        typer.Option("--no-bind-key", help="Do not bind this API key to the agent (it is bound otherwise, until an operator changes that)."),
     ] = False,
     url: options.Url = None,
     key: options.Key = None,
@@ -48,6 +51,8 @@ def register(
     Where the key cannot be bound, a warning says so on stderr; the agent is registered all the same.
     """
     body: dict[str, object] = {"agentName": agent_name, "agentRole": agent_role, "bindKey": not no_bind_key}
+    if owner is not None:
+        body["owner"] = owner
     if metadata is not None:
         try:
             body["metadata"] = json.loads(metadata)

@@ -6,6 +6,8 @@ from typing import Any
 import typer
 
 from gateway.cli import (
+    adopt,
+    agent_config,
     agents,
     attachments,
     budget,
@@ -93,6 +95,9 @@ agents_group = _group(
     {
         "register": agents.register,
         "list": agents.list_agents,
+        "get": agent_config.get,
+        "config": agent_config.config,
+        "update-config": agent_config.update_config,
         "get": agents.get,
         "heartbeat": agents.heartbeat,
         "lease": agents.lease,
@@ -186,6 +191,16 @@ _group(
         "revoke": keys.revoke,
         "bind": keys.bind,
         "unbind": keys.unbind,
+    },
+)
+_group(
+    "adopt",
+    "Hand a new agent a key of its own.",
+    {
+        "invite": adopt.invite,
+        "claim": adopt.claim,
+        "pending": adopt.pending,
+        "revoke": adopt.revoke,
     },
 )
 _group(

@@ -152,6 +152,10 @@ class NotFound(GatewayError):
 class Invalid(GatewayError):
     """The gateway cannot read the request; nothing was done."""
 
+    def __str__(self) -> str:
+        """The sentence, and what is wrong, by field."""
+        return "; ".join([super().__str__(), *(f"{name} {why}" for name, why in self.errors.items())])
+
     @property
     def errors(self) -> dict[str, str]:
         """What is wrong, by field."""

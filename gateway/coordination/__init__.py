@@ -5,7 +5,7 @@ It brings its routes to the HTTP door; what a lease means for a mail is judged b
 
 from fastapi import APIRouter
 
-from gateway.coordination import consensus, heartbeat, leases, register
+from gateway.coordination import adopt, config, consensus, heartbeat, leases, register
 from gateway.coordination.clock import Clock
 from gateway.coordination.queue import Queue
 
@@ -19,4 +19,6 @@ def router() -> APIRouter:
     room.include_router(heartbeat.router)
     room.include_router(leases.router)
     room.include_router(consensus.router)
+    room.include_router(config.router)
+    room.include_router(adopt.router)
     return room

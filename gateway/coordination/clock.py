@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.core.errors import StoreUnavailableError
-from gateway.store import Store, voting
+from gateway.store import Store, lease_events, voting
 from gateway.store.tx import Tx
 from gateway.store.writer import Rank, Work, Writer
 
@@ -30,7 +30,10 @@ class Job:
     work: Work
 
 
-JOBS = (Job("consensus", voting.overdue, voting.expire),)
+JOBS = (
+    Job("leases", lease_events.over, lease_events.tell),
+    Job("consensus", voting.overdue, voting.expire),
+)
 
 
 class Clock:

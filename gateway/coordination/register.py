@@ -7,12 +7,12 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import AfterValidator, Field
 
 from gateway.doors.auth import Grant
-from gateway.doors.fields import Metadata, Name, Shape, fault
+from gateway.doors.fields import Metadata, Name, Shape, Words, fault
 from gateway.doors.http.described import PROBLEMS, takes
 from gateway.doors.http.inlet import Needs, context_of, take
 from gateway.doors.http.keys import shown
 from gateway.doors.http.problems import reply
-from gateway.store import agents
+from gateway.store import agent_config
 from gateway.store.agents import Register
 from gateway.store.writer import Rank
 
@@ -22,7 +22,7 @@ Writing = Annotated[Grant, Depends(Needs("send"))]
 _LIKE_AN_ID = re.compile(r"agent_[0-9a-f]+", re.IGNORECASE)
 
 
-def _agent_name(name: str) -> str:
+def agent_name(name: str) -> str:
     """Ids and names name agents in the same places: a name that looks like an id could pass for another agent."""
     if _LIKE_AN_ID.fullmatch(name):
         raise fault("looks like the id of an agent")
@@ -31,14 +31,16 @@ def _agent_name(name: str) -> str:
     return name
 
 
+AgentName = Annotated[Name, AfterValidator(agent_name)]
+
+
 class Registration(Shape):
     """An agent to register."""
 
-    agent_name: Annotated[Name, AfterValidator(_agent_name)] = Field(
-        description="Unique in the tenant; the agent of that name is refreshed."
-    )
+    agent_name: AgentName = Field(description="Unique in the tenant; the agent of that name is refreshed.")
     agent_role: Name = "general"
-    bind_key: bool = Field(default=False, description="Let the calling key act as this agent, for good.")
+    bind_key: bool = Field(default=False, description="Let the calling key act as this agent, until an operator changes that.")
+    owner: Words | None = Field(None, description="Who answers for the agent; without it, as it was.")
     metadata: Metadata = Field(default={}, description="Kept with the agent.")
 
 
@@ -51,7 +53,7 @@ async def register_agent(request: Request, grant: Writing) -> Response:
         grant.tenant, asked.agent_name, asked.agent_role, dict(asked.metadata), grant.key_id, asked.bind_key
     )
     try:
-        done = await context.writer.do(Rank.LEASE, (grant.tenant,), agents.register, wish)
+        done = await context.writer.do(Rank.LEASE, (grant.tenant,), agent_config.register, (wish, asked.owner))
     finally:
         if asked.bind_key:
             context.auth.forget()

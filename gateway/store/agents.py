@@ -40,7 +40,7 @@ class Mailbox:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A registered agent; times UTC. `options` are an operator's: allowed (patterns of core/allowlist)."""
+    """A registered agent; times UTC. `options`: allowed (patterns of core/allowlist), owner, config (agent_config.py)."""
 
     id: str
     name: str

@@ -105,11 +105,12 @@ def _change_agent(tx: Tx, wish: AgentChange) -> Agent | Exception:
     agent = agents.find_agent(tx, wish.tenant, wish.who)
     if agent is None:
         return NotFoundError("no such agent")
-    options = {"allowed": wish.allowed}
-    loosens = loosened({"allowed": agent.options.get("allowed")}, options, {})
+    changed = {"allowed": wish.allowed}
+    options = {**agent.options, **changed}
+    loosens = loosened({"allowed": agent.options.get("allowed")}, changed, {})
     if loosens and not wish.person:
         return HumanDecisionError("agent-config", agent.id, loosens)
     set_agent_options(tx, wish.tenant, agent.id, options)
-    data = {"agent": agent.id, "changed": json.dumps(options), "loosened": loosens}
+    data = {"agent": agent.id, "changed": json.dumps(changed), "loosened": loosens}
     events.append(tx, [events.Event(wish.tenant, "agent.changed", actor=wish.actor, data=data)])
     return replace(agent, options=options)

@@ -23,7 +23,8 @@ class Profile:
     `aliases` map domains to domains, `internal` are person keys and `own_domains` domains of the tenant's own people
     (no lease, no cooldown); `unknown` is the setting of SEMANTICS 5 by kind, where it differs from the gateway's.
     `cooldown` in seconds, `None` where the gateway's holds; `allowed` is the tenant's allow list (core/allowlist), `None`
-    where there is none; `require_consent` turns the policy on for the tenant.
+    where there is none; `require_consent` turns the policy on for the tenant; `humanizer` is for other programs
+    (core/humanizer).
     """
 
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -34,6 +35,7 @@ class Profile:
     allowed: frozenset[str] | None = None
     require_consent: bool = False
     physical_address: str | None = None
+    humanizer: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def load(cls, document: str) -> "Profile":
@@ -48,6 +50,7 @@ class Profile:
             None if raw.get("allowed") is None else frozenset(raw["allowed"]),
             raw.get("require_consent", False),
             raw.get("physical_address"),
+            raw.get("humanizer", {}),
         )
 
     def dump(self) -> str:
@@ -62,6 +65,7 @@ class Profile:
                 "allowed": None if self.allowed is None else sorted(self.allowed),
                 "require_consent": self.require_consent,
                 "physical_address": self.physical_address,
+                "humanizer": dict(self.humanizer),
             }
         )
 

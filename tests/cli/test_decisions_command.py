@@ -28,7 +28,9 @@ def test_a_refused_command_prints_the_link_and_a_person_confirms_it(at: Run, run
     again = at("decisions", "confirm", link[2])
 
     assert refused.exit_code == 1
-    assert re.search(rf"{link[2]} +pending +suppression +DELETE /v1/suppressions/decided@example\.net", own.stdout), own.stdout
+    assert re.search(rf"{link[2]} +pending +suppression +DELETE /v1/suppressions/decided@example\.net", own.stdout), (
+        own.stdout
+    )
     assert shown.stdout.startswith("suppression sup_")
     assert re.search(r" asked by +key:key_\w+", shown.stdout), shown.stdout
     assert not_mine.exit_code == 1
@@ -36,7 +38,10 @@ def test_a_refused_command_prints_the_link_and_a_person_confirms_it(at: Run, run
     assert confirmed.stdout.splitlines()[0] == f"confirmed {link[2]}"
     assert again.exit_code == 1
     assert "decision_closed" in again.stderr
-    assert json.loads(at("suppressions", "check", "--email", "decided@example.net", "--json").stdout)["suppressed"] is False
+    assert (
+        json.loads(at("suppressions", "check", "--email", "decided@example.net", "--json").stdout)["suppressed"]
+        is False
+    )
 
 
 def test_a_confirmed_key_is_shown_to_the_person_and_a_rejected_one_is_not_made(at: Run, running: Up) -> None:

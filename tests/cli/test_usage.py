@@ -16,9 +16,10 @@ from tests.cli.conftest import Run
 HEAVY = {"alembic", "aiosmtpd", "aiosmtplib", "fastapi", "httpx", "pydantic", "rich.console", "sqlalchemy", "uvicorn"}
 
 COMMANDS = [
-    "agents consensus create", "agents consensus get", "agents consensus list", "agents consensus vote",
-    "agents heartbeat", "agents lease", "agents leases", "agents list", "agents register", "agents release-lease",
-    "agents renew-lease",
+    "adopt claim", "adopt invite", "adopt pending", "adopt revoke",
+    "agents config", "agents consensus create", "agents consensus get", "agents consensus list", "agents consensus vote",
+    "agents get", "agents heartbeat", "agents lease", "agents leases", "agents list", "agents register",
+    "agents release-lease", "agents renew-lease", "agents update-config",
     "attachments upload", "budget", "consent check", "consent record", "contacts get", "contacts list", "contacts sync",
     "decisions confirm", "decisions list", "decisions reject", "decisions show", "demo", "doctor", "init",
     "keys bind", "keys create", "keys list", "keys narrow", "keys revoke", "keys unbind", "mailboxes add", "mailboxes list",

@@ -36,6 +36,7 @@ KEYS = tuple(f"k{n}" for n in range(4))
 OPTIONS = {
     "quota": {"agent_hour": 4, "mailbox_day": 7, "tenant_month": 9},
     "recipient": {"max_recipients": 2},
+    "lease": {"escalate_after": 1},
     "loop": {"pair": 3, "thread": 3, "seconds": 1800},
 }
 BUSY = Deferred("451 to DOT", Reply(451, "4.3.0", "busy"))

@@ -14,6 +14,7 @@ from fastapi.openapi.models import HTTPBearer
 from fastapi.security.base import SecurityBase
 from pydantic import ValidationError
 
+from gateway.core.address import KeyRules
 from gateway.doors.auth import Grant, acting, unauthorized
 from gateway.doors.context import Context
 from gateway.doors.fields import Reader, Shape
@@ -119,6 +120,15 @@ async def take_given(
     return asked, given
 
 
+async def take_from_stranger(request: Request, shape: type[S], most: int) -> S:
+    """The body of a request without a key in its shape, at most `most` bytes of it. Raises Faults, Refusal 400, 408, 413, 415."""
+    data = await body(request, most)
+    if not data:
+        raise Faults([("body", "is required")])
+    _refuse_other_types(request)
+    return shaped(data, shape, Reader(KeyRules(), frozenset(), frozenset(), datetime.now(UTC)))
+
+
 def shaped(data: bytes, shape: type[S], reader: Reader) -> S:
     """A body as it was meant. Raises Faults, Refusal."""
     return _read(data, shape, reader)[0]
@@ -180,10 +190,10 @@ def _refuse_other_types(request: Request) -> None:
         raise Refusal(415, "unsupported_media_type", "the body must not be compressed")
 
 
-async def body(request: Request) -> bytes:
-    """The whole body, within its limits. Raises Refusal 408, 413."""
+async def body(request: Request, most: int | None = None) -> bytes:
+    """The whole body, within its limits, of which `most` is its size in bytes. Raises Refusal 408, 413."""
     context = context_of(request)
-    limit = context.settings.max_message_bytes * 2 + ENVELOPE
+    limit = context.settings.max_message_bytes * 2 + ENVELOPE if most is None else most
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > limit:
         raise _too_large(limit)

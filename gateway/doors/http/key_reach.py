@@ -1,13 +1,14 @@
 """How far a key reaches: nobody gives away more than their own key can do, and what goes beyond that a person decides."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from fastapi import Request
 
 from gateway.core.address import AddressError
 from gateway.doors.auth import Grant, unauthorized, with_implied
 from gateway.doors.http.inlet import reader_of
-from gateway.doors.http.key_wishes import KeyChange, KeyRequest
+from gateway.doors.http.key_wishes import MailboxScope
 from gateway.doors.refusal import HumanRefusal, Refusal, forbidden, missing
 from gateway.store import agents, keys
 from gateway.store.agents import Agent
@@ -17,6 +18,22 @@ from gateway.store.tx import Tx
 KIND = "api-key"
 BEYOND = "this reaches beyond your own key; an operator may do it"
 LIMIT = "requestsPerMinute"
+
+
+class Wish(Protocol):
+    """A shape that asks for mailboxes in either way of saying it."""
+
+    @property
+    def mailboxes(self) -> list[str] | None:
+        """Their ids or addresses."""
+
+    @property
+    def mailbox_scopes(self) -> list[MailboxScope] | None:
+        """Each with its permissions."""
+
+    @property
+    def scope_all_mailboxes(self) -> bool | None:
+        """Whether all are meant."""
 
 
 def unchanged(grant: Grant, key: Key) -> None:
@@ -46,12 +63,12 @@ def limit_within(grant: Grant, limit: int | None, *, was: int | None, about: str
         raise HumanRefusal(words, kind=KIND, about=about, loosens=[LIMIT])
 
 
-def scopes_of(asked: KeyRequest | KeyChange) -> tuple[str, ...]:
+def scopes_of(asked: Wish) -> tuple[str, ...]:
     """The scopes that `mailboxScopes` asks for, where it is there."""
     return tuple(dict.fromkeys(asked.mailbox_scopes[0].permissions)) if asked.mailbox_scopes else ()
 
 
-def boxes_of(request: Request, asked: KeyRequest | KeyChange, grant: Grant) -> tuple[str, ...] | None:
+def boxes_of(request: Request, asked: Wish, grant: Grant) -> tuple[str, ...] | None:
     """The ids of the mailboxes asked for; `None` for all. Raises Refusal."""
     named = asked.mailboxes or [one.mailbox_id for one in asked.mailbox_scopes or ()]
     if not named:

@@ -99,6 +99,7 @@ def shown(agent: Agent, tenant: str) -> Document:
         "tenantId": tenant,
         "agentName": agent.name,
         "agentRole": agent.role,
+        "owner": agent.options.get("owner"),
         "metadata": agent.metadata,
         "lastHeartbeat": instant(agent.heartbeat_at),
         "registeredAt": instant(agent.created_at),

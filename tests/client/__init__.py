@@ -1,0 +1,1 @@
+"""The Python client against a real gateway, and against servers that misbehave."""
