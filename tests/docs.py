@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gateway.core.delivery import BORN, ENDED, IN_FLIGHT, MARKABLE, TRANSITIONS, UNSENT, WAITING, State
+from gateway.core.event import GROUPS, KINDS, Sight
 from gateway.core.verdict import HOLD, Mode, Reason
 from gateway.settings import Settings
 from policies import TABLE, reasons
@@ -80,6 +81,20 @@ def _reason(reason: Reason) -> tuple[str, ...]:
     return (f"`{reason.slug}`", reason.text, verdict, f"{smtp}{held}", str(reason.strict), reason.next)
 
 
+def all_events() -> str:
+    """Every kind of event: its type, who sees it, what it says, its name in traces where that is another."""
+    seen = {
+        Sight.MAILBOX: "keys of its mailbox",
+        Sight.TENANT: "every key of the tenant",
+        Sight.MANAGERS: "keys with `manage` for all mailboxes",
+    }
+    rows = [
+        (f"`{kind.public}`", kind.says, seen[kind.sight], f"`{kind.name}`" if kind.wire else "")
+        for kind in sorted(KINDS, key=lambda kind: GROUPS.index(kind.public.partition(".")[0]))
+    ]
+    return table(("type", "what happened", "who sees it", "in traces"), rows)
+
+
 def drawing() -> str:
     """The states of a delivery as a Mermaid drawing."""
     lines = ["```mermaid", "stateDiagram-v2"]
@@ -124,6 +139,7 @@ PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/states.md", "drawing"): drawing,
     ("docs/states.md", "transitions"): transitions,
     ("docs/states.md", "groups"): groups,
+    ("docs/events.md", "events"): all_events,
     ("docs/http.md", "routes"): routes,
     ("docs/http.md", "shapes"): shapes,
     ("docs/http.md", "errors"): errors,

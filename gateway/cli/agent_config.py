@@ -1,4 +1,4 @@
-"""`agents get`, `agents config` and `agents update-config`: one agent, and what is kept for programs that write in its name."""
+"""`agents config` and `agents update-config`: what is kept with an agent for programs that write in its name."""
 
 import json
 from typing import Annotated, Any
@@ -14,21 +14,6 @@ from gateway.cli.printing import member
 AGENTS = "/v1/agent/agents"
 
 Which = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id, or its name.")]
-
-
-def get(which: Which, url: options.Url = None, key: options.Key = None, as_json: options.Json = False) -> None:
-    """Show an agent: its role, its owner, when it was there last, to whom it may write."""
-    found = Api(url, key, as_json=as_json).ask("GET", _path(which)).body
-    if as_json:
-        printing.document(found)
-        return
-    printing.line(member(found, "agentName"))
-    allowed = member(found, "allowedRecipientDomains")
-    metadata = member(found, "metadata")
-    rows = [("id", member(found, "id")), ("role", member(found, "agentRole")), ("owner", member(found, "owner"))]
-    rows += [("registered", member(found, "registeredAt")), ("last heartbeat", member(found, "lastHeartbeat"))]
-    rows += [("metadata", json.dumps(metadata) if metadata else None)]
-    printing.pairs([*rows, ("mail may go to", "nobody" if allowed == [] else listed(allowed))])
 
 
 def config(which: Which, url: options.Url = None, key: options.Key = None, as_json: options.Json = False) -> None:

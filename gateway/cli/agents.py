@@ -40,7 +40,10 @@ def register(
     ] = None,
     no_bind_key: Annotated[
         bool,
-        typer.Option("--no-bind-key", help="Do not bind this API key to the agent (it is bound otherwise, until an operator changes that)."),
+        typer.Option(
+            "--no-bind-key",
+            help="Do not bind this API key to the agent (it is bound otherwise, until an operator changes that).",
+        ),
     ] = False,
     url: options.Url = None,
     key: options.Key = None,
@@ -87,13 +90,14 @@ def get(
     key: options.Key = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show an agent: its role, when it was last there, to whom it may write."""
+    """Show an agent: its role, its owner, when it was last there, to whom it may write."""
     found = Api(url, key, as_json=as_json).ask("GET", f"/v1/agent/agents/{quote(agent, safe='')}").body
     if as_json:
         printing.document(found)
         return
     printing.line(member(found, "agentName"))
-    fields = [("id", "id"), ("role", "agentRole"), ("registered", "registeredAt"), ("last heartbeat", "lastHeartbeat")]
+    fields = [("id", "id"), ("role", "agentRole"), ("owner", "owner"), ("registered", "registeredAt")]
+    fields += [("last heartbeat", "lastHeartbeat")]
     rows = [(name, member(found, field)) for name, field in fields]
     allowed, metadata = member(found, "allowedRecipientDomains"), member(found, "metadata")
     may = None if allowed is None else listed(allowed) or "nobody"

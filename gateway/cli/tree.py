@@ -95,7 +95,6 @@ agents_group = _group(
     {
         "register": agents.register,
         "list": agents.list_agents,
-        "get": agent_config.get,
         "config": agent_config.config,
         "update-config": agent_config.update_config,
         "get": agents.get,

@@ -1,4 +1,4 @@
-"""A FastAPI endpoint that reads the model of `request-send` and does nothing: what the framework itself costs."""
+"""FastAPI endpoints that read the models of `request-send` and of a lease and do nothing: what the framework itself costs."""
 
 import sys
 from datetime import UTC, datetime
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import uvicorn
 from fastapi import FastAPI, Request
 
+from gateway.coordination.leases import Wanted
 from gateway.core.address import KeyRules
 from gateway.doors.asked import SendRequest
 from gateway.doors.fields import Reader
@@ -20,6 +21,14 @@ async def noop(request: Request) -> dict[str, str]:
     reader = Reader(RULES, frozenset(), frozenset(), datetime.now(UTC))
     body = SendRequest.model_validate(await request.json(), context=reader)
     return {"status": "queued", "key": body.idempotency_key or ""}
+
+
+@app.post("/lease")
+async def lease(request: Request) -> dict[str, str]:
+    """The same for the body of an acquisition."""
+    reader = Reader(RULES, frozenset(), frozenset(), datetime.now(UTC))
+    body = Wanted.model_validate(await request.json(), context=reader)
+    return {"id": body.contact_email.key}
 
 
 if __name__ == "__main__":

@@ -16,18 +16,18 @@ from tests.cli.conftest import Run
 HEAVY = {"alembic", "aiosmtpd", "aiosmtplib", "fastapi", "httpx", "pydantic", "rich.console", "sqlalchemy", "uvicorn"}
 
 COMMANDS = [
-    "adopt claim", "adopt invite", "adopt pending", "adopt revoke",
-    "agents config", "agents consensus create", "agents consensus get", "agents consensus list", "agents consensus vote",
-    "agents get", "agents heartbeat", "agents lease", "agents leases", "agents list", "agents register",
-    "agents release-lease", "agents renew-lease", "agents update-config",
-    "attachments upload", "budget", "consent check", "consent record", "contacts get", "contacts list", "contacts sync",
-    "decisions confirm", "decisions list", "decisions reject", "decisions show", "demo", "doctor", "init",
-    "keys bind", "keys create", "keys list", "keys narrow", "keys revoke", "keys unbind", "mailboxes add", "mailboxes list",
-    "mailboxes pause", "mailboxes resume", "mailboxes set", "mailboxes show", "migrate", "relay pause", "relay resume",
-    "relay status", "requests cancel", "requests list", "requests resolve", "requests show", "send", "send batch", "serve",
-    "sink", "suppressions add", "suppressions check", "suppressions export", "suppressions import", "suppressions list",
-    "suppressions remove", "templates add-version", "templates create", "templates get", "templates lint", "templates list",
-    "templates publish", "templates render", "tls self-signed", "version",
+    "adopt claim", "adopt invite", "adopt pending", "adopt revoke", "agents config", "agents consensus create",
+    "agents consensus get", "agents consensus list", "agents consensus vote", "agents get", "agents heartbeat",
+    "agents lease", "agents leases", "agents list", "agents register", "agents release-lease", "agents renew-lease",
+    "agents update-config", "attachments upload", "budget", "consent check", "consent record", "contacts get",
+    "contacts list", "contacts sync", "decisions confirm", "decisions list", "decisions reject", "decisions show",
+    "demo", "doctor", "events list", "init", "keys bind", "keys create", "keys list", "keys narrow", "keys revoke",
+    "keys unbind", "listen", "mailboxes add", "mailboxes list", "mailboxes pause", "mailboxes resume", "mailboxes set",
+    "mailboxes show", "migrate", "profiles list", "profiles show", "profiles use", "relay pause", "relay resume",
+    "relay status", "requests cancel", "requests list", "requests resolve", "requests show", "send", "send batch",
+    "serve", "sink", "suppressions add", "suppressions check", "suppressions export", "suppressions import",
+    "suppressions list", "suppressions remove", "templates add-version", "templates create", "templates get",
+    "templates lint", "templates list", "templates publish", "templates render", "tls self-signed", "version",
 ]  # fmt: skip
 
 

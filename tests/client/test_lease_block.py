@@ -22,9 +22,7 @@ QUICK = 0.02
 """Minutes of a lease that is due in six tenths of a second."""
 
 
-def test_the_block_has_the_contact_and_gives_it_back(
-    agent: Callable[[str], Either], request: pytest.FixtureRequest
-) -> None:
+def test_the_block_has_the_contact_and_gives_it_back(agent: Callable[[str], Either], at: str, name: str) -> None:
     mine, other = agent(name), agent(f"{name}-other")
 
     with mine.lease(at, minutes=5) as lease:

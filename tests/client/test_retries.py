@@ -133,8 +133,9 @@ def test_who_is_to_wait_for_long_is_told_so_at_once(make: Make) -> None:
 
 
 def test_a_time_of_day_is_taken_from_the_clock_of_the_answer(make: Make) -> None:
-    when = {"Date": "Mon, 06 Jan 2020 10:00:00 GMT", "Retry_After": "Mon, 06 Jan 2020 11:00:00 GMT"}
-    with scripted(said(429, {"error": "rate_limited"}, **when)) as server, pytest.raises(TooMany) as caught:
+    now, then = "Mon, 06 Jan 2020 10:00:00 GMT", "Mon, 06 Jan 2020 11:00:00 GMT"
+    answer = said(429, {"error": "rate_limited"}, Date=now, Retry_After=then)
+    with scripted(answer) as server, pytest.raises(TooMany) as caught:
         make(server.url, KEY).heartbeat()
 
     assert caught.value.retry_after == 3600

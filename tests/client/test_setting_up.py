@@ -1,0 +1,114 @@
+"""Where a client finds its gateway and its key, and what it brings along."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway import client, profile
+from gateway.client import AsyncClient, Client, NotSetUp
+from gateway.client.verbs import Verb, Verbs
+from gateway.profile import Profile
+from tests.client.conftest import Make, Place
+
+SERVER = {
+    "aiosmtpd",
+    "aiosmtplib",
+    "alembic",
+    "fastapi",
+    "pydantic",
+    "rich",
+    "sqlalchemy",
+    "starlette",
+    "typer",
+    "uvicorn",
+}
+
+
+def test_it_brings_nothing_of_the_server_along() -> None:
+    ours = "sorted(n for n in sys.modules if n.startswith('gateway') and not n.startswith('gateway.client'))"
+    code = f"import sys, gateway.client; print([n for n in {sorted(SERVER)!r} if n in sys.modules], {ours})"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stdout == "[] ['gateway', 'gateway.profile']\n"
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    def public(kind: type) -> dict[str, list[str]]:
+        methods = {name: value for name, value in inspect.getmembers(kind) if not name.startswith("_")}
+        plain = {name: value for name, value in methods.items() if inspect.isroutine(value)}
+        return {name: list(inspect.signature(value).parameters) for name, value in plain.items()}
+
+    assert public(Client) == public(AsyncClient)
+    assert {"lease", "listen", "requests"} <= set(public(Client))
+
+
+def test_every_method_has_its_sentence() -> None:
+    verbs = {name: value for name, value in vars(Verbs).items() if isinstance(value, Verb)}
+
+    assert len(verbs) > 20
+    assert [name for name, value in verbs.items() if not value.__doc__] == []
+    with Client("http://127.0.0.1:1", "gk_live_x") as one:
+        assert [name for name in verbs if getattr(one, name).__doc__ != verbs[name].__doc__] == []
+        assert list(inspect.signature(one.cancel).parameters) == ["request_id"]
+
+
+def test_all_names_of_the_package_are_there() -> None:
+    assert [name for name in client.__all__ if not hasattr(client, name)] == []
+    assert client.__all__ == sorted(client.__all__)
+
+
+def test_the_environment_says_where(make: Make, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEWAY_URL", place.url + "/")
+    monkeypatch.setenv("GATEWAY_KEY", place.key)
+
+    assert make().whoami().tenant_id == "default"
+
+
+def test_the_profile_says_where(make: Make, place: Place) -> None:
+    profile.write(Profile(place.url, place.key))
+
+    assert make().whoami().tenant_id == "default"
+
+
+def test_a_profile_is_chosen_by_its_name(make: Make, place: Place, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile.write(Profile("http://127.0.0.1:1", "gk_live_other"))
+    with profile.chosen("here"):
+        profile.write(Profile(place.url, place.key))
+    monkeypatch.setenv("GATEWAY_PROFILE", "here")
+
+    assert make().whoami().tenant_id == "default"
+    assert profile.names() == ["here", "profile"]
+    assert profile.place() == bare / ".config" / "gateway" / "here.toml"
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "where"),
+    [
+        ("ftp://127.0.0.1", "gk_live_x", "url"),
+        ("http://127.0.0.1:99999", "gk_live_x", "url"),
+        ("http://user@127.0.0.1", "gk_live_x", "url"),
+        ("http://127.0.0.1", "two words", "key"),
+        ("http://127.0.0.1", None, "key"),
+    ],
+)
+def test_what_cannot_be_used_is_named(make: Make, url: str, key: str | None, where: str) -> None:
+    with pytest.raises(NotSetUp) as caught:
+        make(url, key)
+
+    assert caught.value.where == where
+
+
+def test_the_key_of_a_profile_goes_nowhere_else(make: Make) -> None:
+    profile.write(Profile("https://mail.example.com", "gk_live_mine"))
+
+    with pytest.raises(NotSetUp, match="is for another gateway"):
+        make("https://elsewhere.example.com")
+
+
+def test_an_agent_that_no_header_can_hold_is_refused_at_once(make: Make) -> None:
+    with pytest.raises(NotSetUp, match="ASCII"):
+        make("http://127.0.0.1:1", "gk_live_x", agent="z\u00fcrich")
