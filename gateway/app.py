@@ -21,7 +21,9 @@ from gateway.doors import smtp
 from gateway.doors.auth import Authenticator
 from gateway.doors.context import Context
 from gateway.doors.http import create_app
+from gateway.doors.http.inlet import body_limit
 from gateway.doors.http.line import Line
+from gateway.doors.mcp import mount
 from gateway.doors.waiters import Waiters
 from gateway.intake.intake import Intake, Terms
 from gateway.intake.waiting import ReleaseLoop
@@ -119,11 +121,12 @@ class Gateway:
         self.hub = events.Hub(self.store)
         self.writer.after = self.hub.wake
         self.queue = coordination.Queue()
+        self.auth = Authenticator(self.store)
+        self.mcp = mount.Door(self.auth, body_limit(settings))
         self.worker: Worker | None = None
         self.keeper: Keeper | None = None
         self.release: ReleaseLoop | None = None
         self.clock: coordination.Clock | None = None
-        self.auth = Authenticator(self.store)
         self.context = Context(
             settings,
             self.store,
@@ -131,8 +134,9 @@ class Gateway:
             self.intake,
             self.auth,
             self.waiters.wait,
-            (coordination.router(), events.router(self.hub)),
+            (coordination.router(), events.router(self.hub), self.mcp.router()),
             parts={coordination.Queue: self.queue},
+            reasons=policies.reasons(),
         )
         self.smtp: smtp.SmtpDoor | None = None
         self._server: _Server | None = None
@@ -171,6 +175,7 @@ class Gateway:
             await self._start_relay()
         self.auth.uses.start()
         if self._socket is not None:
+            await self.mcp.start()
             await self._start_http(self._socket)
         if self.smtp is not None:
             await self.smtp.start()
@@ -217,6 +222,7 @@ class Gateway:
         self.waiters.ended = True  # what was taken is on disk: its answer need not wait for the relay
         self.queue.end()
         await self.hub.stop()
+        await self.mcp.stop()
         if self._server is not None and self._serving is not None:
             self._server.should_exit = True
             await asyncio.wait({self._serving}, timeout=10)

@@ -38,6 +38,7 @@ WORDS = {
     "campaignAction": "A name for what it is part of; suppressions may bind a campaign.",
     "campaignId": "The campaignAction that it binds.",
     "cc": "Who gets a copy: an address or a list.",
+    "consensus_id": "The consensus's id.",
     "contactEmail": "Whom to take.",
     "contact_id": "The contact's id.",
     "contentId": "The id by which html shows it.",

@@ -143,15 +143,18 @@ def door_checks(settings: "Settings") -> Iterator[Check]:
 
 
 def _answering(url: str) -> Check:
-    import httpx
+    from gateway.client import Client, GatewayError, Unreachable
+    from gateway.client.call import Call, plain
+    from gateway.client.where import Place
 
     try:
-        answer = httpx.get(f"{url}/readyz", timeout=READY_SECONDS, trust_env=False)
-    except httpx.HTTPError:
+        with Client(Place(url, ""), timeout=READY_SECONDS, retries=0) as client:
+            client.answer(Call("GET", "/readyz", plain))
+    except Unreachable:
         return warn("gateway", f"none answers at {url}", "run `gateway serve`")
-    if answer.is_success:
-        return ok("gateway", f"ready at {url}")
-    return broken("gateway", f"{url}/readyz answers {answer.status_code}", "see the log of `gateway serve`")
+    except GatewayError as error:
+        return broken("gateway", f"{url}/readyz answers {error.status}", "see the log of `gateway serve`")
+    return ok("gateway", f"ready at {url}")
 
 
 def tls_check(settings: "Settings") -> Check:

@@ -19,6 +19,7 @@ from gateway.cli import (
     events,
     keys,
     mailboxes,
+    mcp,
     options,
     profiles,
     relay,
@@ -77,7 +78,7 @@ sending = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
 sending.callback(invoke_without_command=True)(options.profiled(send.send))
 _add(sending, {"batch": send_batch.batch})
 app.add_typer(sending, name="send", rich_help_panel=MAIL)
-_add(app, {"budget": budget.budget, "listen": events.listen}, rich_help_panel=MAIL)
+_add(app, {"budget": budget.budget, "listen": events.listen, "mcp": mcp.mcp}, rich_help_panel=MAIL)
 _group("events", "What has happened.", {"list": events.list_events})
 _group(
     "requests",

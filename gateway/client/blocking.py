@@ -11,11 +11,12 @@ import tenacity
 
 from gateway.client import holding, pages, shapes
 from gateway.client.call import LINES, STREAM, Answer, Call, judged, of_line
-from gateway.client.calls import Filters, acquire
+from gateway.client.calls import acquire
 from gateway.client.errors import GatewayError, NotAGateway, Unreachable
 from gateway.client.hearing import Ear, Lost
 from gateway.client.holding import Hold
 from gateway.client.line import Line, content_type
+from gateway.client.mail import Filters
 from gateway.client.pages import Walk
 from gateway.client.verbs import Verbs
 from gateway.client.where import Place, find

@@ -7,7 +7,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Generic, TypeVar
 
 from gateway.client.errors import REFUSED_FROM, GatewayError, NotAGateway, of_answer
-from gateway.client.shapes import Shape, read
+from gateway.client.reading import read
+from gateway.client.shapes import Shape
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Shape)

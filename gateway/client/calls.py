@@ -1,113 +1,20 @@
 """Every request that a client can make, as a function that returns it; `verbs` makes methods of both clients from them."""
 
-import base64
-import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypedDict, Unpack
-from urllib.parse import quote
+from typing import Any, Literal, Unpack
 
 from gateway.client import shapes
 from gateway.client.call import Answer, Call, listed, plain, shaped
 from gateway.client.errors import Json, of_refusal
-from gateway.client.shapes import camel
+from gateway.client.mail import BatchMail, Config, Mail, in_query, made_key, part, wire
+from gateway.client.reading import read
 
 COORDINATION = "/v1/agent/coordination"
 BATCH_MAX = 500
 """Mails in one batch."""
 WAIT_MAX = 30
 """The longest that the gateway lets a caller wait for its answer, in seconds."""
-
-
-class Mail(TypedDict, total=False):
-    """What a mail may say; times are datetime with an offset, or ISO 8601. `docs/http.md` says what each is (SendRequest)."""
-
-    cc: str | Sequence[str]
-    bcc: str | Sequence[str]
-    sender: str
-    mailbox_id: str
-    reply_to: str | Sequence[str]
-    subject: str
-    text: str
-    html: str
-    template_id: str
-    payload: Mapping[str, Any]
-    headers: Mapping[str, str]
-    in_reply_to: str
-    references: Sequence[str]
-    thread_id: str
-    attachments: Sequence[Mapping[str, Any]]
-    raw_message: bytes
-    kind: Literal["outreach", "reply", "transactional"]
-    campaign_action: str
-    scheduled_at: datetime | str
-    send_reason: str
-    override_reason: str
-    fencing_token: int
-    fencing_tokens: Mapping[str, int]
-    require_consensus_id: str
-
-
-class BatchMail(Mail, total=False):
-    """A mail of a batch: its recipient, its key, and what a mail may say."""
-
-    to: str | Sequence[str]
-    idempotency_key: str
-
-
-class Filters(TypedDict, total=False):
-    """Which sends are listed."""
-
-    status: str
-    recipient_email: str
-    agent: str
-    mailbox_id: str
-    kind: str
-    campaign_action: str
-    thread_id: str
-    reason: str
-    since: datetime | str
-    until: datetime | str
-
-
-class Config(TypedDict, total=False):
-    """What may be configured of an agent."""
-
-    humanizer_enabled: bool
-    humanizer_style: Literal["casual", "professional", "friendly"]
-    humanizer_provider: str
-
-
-def wire(values: Mapping[str, Any]) -> Json:
-    """Members as the wire has them; those that are `None` are left out. Raises ValueError for a time without an offset."""
-    return {
-        "from" if name == "sender" else camel(name): _wire(value) for name, value in values.items() if value is not None
-    }
-
-
-def _wire(value: Any) -> Any:  # noqa: ANN401  (JSON)
-    if isinstance(value, datetime):
-        if value.utcoffset() is None:
-            raise ValueError(f"the time {value} has no offset: give it a tzinfo")
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode("ascii")
-    return list(value) if isinstance(value, tuple) else value
-
-
-def in_query(values: Mapping[str, Any]) -> dict[str, str]:
-    """The same for a query."""
-    return {name: str(value) for name, value in wire(values).items()}
-
-
-def part(text: str) -> str:
-    """A text as one part of a path."""
-    return quote(text, safe="")
-
-
-def made_key() -> str:
-    """A new idempotency key."""
-    return f"py-{secrets.token_hex(12)}"
 
 
 # --- who is who -------------------------------------------------------------------------------------------------------
@@ -152,7 +59,7 @@ def update_config(agent: str, **changes: Unpack[Config]) -> Call[Json]:
 def _leased(answer: Answer) -> shapes.Lease:
     if isinstance(answer.body, dict) and answer.body.get("conflict"):
         raise of_refusal(answer.status, answer.body)
-    return shapes.read(shapes.Lease, answer.body)
+    return read(shapes.Lease, answer.body)
 
 
 def acquire(
@@ -203,7 +110,7 @@ def leases() -> Call[list[shapes.Lease]]:
 
 
 def _sent(answer: Answer) -> shapes.Sent:
-    return shapes.read(shapes.Sent, answer.body)
+    return read(shapes.Sent, answer.body)
 
 
 def _strictly(answer: Answer) -> shapes.Sent:

@@ -12,7 +12,8 @@ from typing import Any
 from gateway.client.call import STREAM, Call, plain, shaped
 from gateway.client.calls import chosen
 from gateway.client.errors import GatewayError, NotAGateway, TooMany, Unauthorized, Unavailable, Unreachable
-from gateway.client.shapes import Event, Events, read
+from gateway.client.reading import read
+from gateway.client.shapes import Event, Events
 
 SILENCE = 20.0
 """Seconds beyond the client's own without a line, until the connection is taken for dead; the gateway says something each 15."""

@@ -35,7 +35,9 @@ class Line:
 
     def request(self, call: Call[Any]) -> dict[str, Any]:
         """A request as httpx takes it."""
-        headers = {"Authorization": f"Bearer {self.place.key}", "Accept": call.accept, **call.headers}
+        headers = {"Accept": call.accept, **call.headers}
+        if self.place.key:
+            headers["Authorization"] = f"Bearer {self.place.key}"
         agent = call.agent or self.agent
         if agent is not None and "X-Agent-Id" not in headers:
             headers["X-Agent-Id"] = named(agent)

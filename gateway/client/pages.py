@@ -5,9 +5,11 @@ from typing import Any, Generic, TypeVar, Unpack
 
 from gateway.client import shapes
 from gateway.client.call import Answer, Call
-from gateway.client.calls import COORDINATION, Filters, in_query, part
+from gateway.client.calls import COORDINATION
 from gateway.client.errors import NotAGateway
-from gateway.client.shapes import Shape, read
+from gateway.client.mail import Filters, in_query, part
+from gateway.client.reading import read
+from gateway.client.shapes import Shape
 
 S = TypeVar("S", bound=Shape)
 

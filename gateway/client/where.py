@@ -16,7 +16,7 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A gateway's URL without a slash at its end, and the key; `warnings` are words for whoever looks after both."""
+    """A gateway's URL without a slash at its end, and the key, which may be empty; `warnings` are words about both."""
 
     url: str
     key: str

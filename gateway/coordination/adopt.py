@@ -37,7 +37,7 @@ DAY = 1440
 LONGEST = 43_200
 """Minutes that an invitation may last at most: thirty days."""
 MINUTE = 60
-CLAIM_MAX = 4096
+CLAIM_MAX = 65_536
 """Bytes of a stranger's claim."""
 NAME_MAX = 120
 GONE = 410

@@ -46,12 +46,14 @@ class Proposal(Shape):
     """What the agents are to vote on."""
 
     contact_email: Person = Field(description="Whom the action is about.")
-    reason: Words
+    reason: Words = Field(description="Why it is proposed.")
     action: Words | None = Field(None, description="What is proposed; needed here or as proposedAction.")
     proposed_action: Words | None = Field(None, description="The same as action.")
     requesting_agent_id: Name | None = Field(None, description="The agent that asks; a bound key's own without it.")
     proposer_agent: Name | None = Field(None, description="The same by name.")
-    timeout_minutes: Annotated[float, Field(gt=0, le=WEEK, allow_inf_nan=False)] = FIVE_MINUTES
+    timeout_minutes: Annotated[float, Field(gt=0, le=WEEK, allow_inf_nan=False)] = Field(
+        FIVE_MINUTES, description="How long votes are taken, in minutes; fractions are allowed."
+    )
 
     @classmethod
     def clashes(cls, given: dict[str, Any]) -> list[tuple[str, str]]:
@@ -65,10 +67,10 @@ class Proposal(Shape):
 class Voice(Shape):
     """A vote."""
 
-    vote: Literal["approve", "reject"]
+    vote: Literal["approve", "reject"] = Field(description="For or against it.")
     agent_id: Name | None = Field(None, description="The agent that votes; a bound key's own without it.")
     agent_name: Name | None = Field(None, description="The same by name.")
-    reason: Words | None = None
+    reason: Words | None = Field(None, description="Why the agent votes so.")
 
     @classmethod
     def clashes(cls, given: dict[str, Any]) -> list[tuple[str, str]]:
@@ -83,8 +85,8 @@ class Voice(Shape):
 class Listed(Shape):
     """Which of them are shown."""
 
-    status: Literal["pending", "approved", "rejected", "expired"] | None = None
-    contact_email: Person | None = None
+    status: Literal["pending", "approved", "rejected", "expired"] | None = Field(None, description="How it stands now.")
+    contact_email: Person | None = Field(None, description="Whom the action is about.")
     limit: Annotated[Count, Field(ge=1, le=ROWS_MAX)] = 50
     cursor: Annotated[str, StringConstraints(max_length=100)] | None = Field(
         None, description="The `nextCursor` of the page before, with the same filters."

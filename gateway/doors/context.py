@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 from fastapi import APIRouter
 
 from gateway.core.record import Record
+from gateway.core.verdict import Reason
 from gateway.doors.auth import Authenticator
 from gateway.intake.intake import Intake
 from gateway.settings import Settings
@@ -26,7 +27,7 @@ class Context:
     """Everything that a route may use.
 
     `routers` are those of the rooms, `parts` what rooms keep for the life of the process, by type; `body_seconds` is the
-    time that a whole request body may take.
+    time that a whole request body may take; `reasons` are all that can stand in a mail's way.
     """
 
     settings: Settings
@@ -38,6 +39,7 @@ class Context:
     routers: tuple[APIRouter, ...] = ()
     body_seconds: float = 30.0
     parts: Mapping[type[Any], Any] = field(default_factory=dict)
+    reasons: tuple[Reason, ...] = ()
 
     def part(self, kind: type[T]) -> T:
         """What a room keeps, of this type."""

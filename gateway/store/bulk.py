@@ -59,6 +59,7 @@ def _add(tx: Tx, piece: Piece) -> Added:
     tenant, now = piece.tenant, tx.now_of(piece.tenant)
     written = 0
     for entries in _rounds(piece.entries):
+        suppressions.share(tx, tenant, entries)
         # In the order of the index, which is by chance in no other: a page is then changed once, not over and over.
         rows = sorted((_row(tx, tenant, now, new) for new in entries), key=lambda row: row["subject"])
         written += tx.run(_upsert, {"rows": json.dumps(rows), "now": now})

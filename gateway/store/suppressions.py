@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from gateway.core.errors import HumanDecisionError
 from gateway.store import events, forbid
 from gateway.store.clock import from_us, maybe_time, maybe_us
 from gateway.store.dialect import Dialect, Row
@@ -25,7 +26,12 @@ REASON_CODES = (
     "unsubscribe",
     "no_engagement",
 )
+SEVERAL = "several"
+"""The maker of an entry that more than one have asked for: it is nobody's alone."""
 SAID_NO = ("complaint", "manual_dnc", "legal_request", "unsubscribe")  # by a person; no machine's entry replaces them
+
+
+FOR_GOOD = ("complaint", "legal_request", "unsubscribe")  # what an agent may not even take back that wrote it down
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ class New:
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """An entry of the list; times UTC."""
+    """An entry of the list; times UTC. `made_by` is who asked for it, where that is one alone."""
 
     id: str
     subject: str
@@ -55,6 +61,11 @@ class Suppression:
     source: str
     created_at: datetime
     expires_at: datetime | None
+    made_by: str = ""
+
+    def is_own(self, actor: str) -> bool:
+        """Whether an agent may take it back: it made it, alone, and not because a person said no, or the law."""
+        return self.made_by == actor and self.reason_code not in FOR_GOOD
 
 
 def _upsert(d: Dialect) -> sa.Executable:
@@ -63,15 +74,16 @@ def _upsert(d: Dialect) -> sa.Executable:
 
 def renewing(insert: Any) -> sa.Executable:  # noqa: ANN401  (each dialect has its own class)
     """An insert that renews entries without weakening them; `now` is a parameter, in microseconds."""
-    names = ("scope", "reason_code", "source", "created_by", "expires_us")
+    names = ("scope", "reason_code", "source", "expires_us")
     old, new = suppressions.c, insert.excluded
     as_long = sa.or_(new.expires_us.is_(None), old.expires_us <= new.expires_us)
     over = old.expires_us <= sa.bindparam("now", type_=sa.BigInteger())
     said_no: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{code}'") for code in SAID_NO]
     as_weighty = sa.or_(old.reason_code.not_in(said_no), new.reason_code.in_(said_no))
+    maker = sa.case((over, new.created_by), else_=old.created_by)  # what `share` has made of it
     made: sa.Executable = insert.on_conflict_do_update(
         index_elements=[old.tenant, old.subject, old.campaign],
-        set_={n: new[n] for n in names},
+        set_={n: new[n] for n in names} | {"created_by": maker},
         where=sa.or_(over, sa.and_(as_long, as_weighty)),
     )
     return made
@@ -83,6 +95,26 @@ def _exact(_: Dialect) -> sa.Executable:
         suppressions.c.subject == sa.bindparam("about"),
         suppressions.c.campaign == sa.bindparam("only"),
     )
+
+
+def _of_others(d: Dialect) -> sa.Executable:
+    mine = suppressions.c.created_by.in_([sa.bindparam("maker"), sa.literal_column(f"'{SEVERAL}'")])
+    found = d.look_up(suppressions, suppressions.c.subject, "subjects", sa.not_(mine))
+    return sa.select(found.c.id, found.c.subject, found.c.campaign)
+
+
+def _belongs_to_several(_: Dialect) -> sa.Executable:
+    one = (suppressions.c.tenant == TENANT, suppressions.c.id == sa.bindparam("id_"))
+    return sa.update(suppressions).where(*one).values(created_by=sa.literal_column(f"'{SEVERAL}'"))
+
+
+def share(tx: Tx, tenant: str, entries: Sequence[New]) -> None:
+    """Write down that entries which are there are wanted by one more, the maker of these; whatever else becomes of them."""
+    slots = {(new.subject, new.campaign) for new in entries}
+    asked = {"tenant": tenant, "subjects": tx.array(sorted({subject for subject, _ in slots}))}
+    rows = tx.rows(_of_others, asked | {"maker": entries[0].created_by})
+    ids = sorted(row["id"] for row in rows if (row["subject"], row["campaign"]) in slots)
+    tx.many(_belongs_to_several, [{"tenant": tenant, "id_": one} for one in ids])
 
 
 def add_one(tx: Tx, tenant: str, new: New) -> tuple[Suppression, list[str]]:
@@ -104,12 +136,14 @@ def add_one(tx: Tx, tenant: str, new: New) -> tuple[Suppression, list[str]]:
         "created_us": tx.now_of(tenant),
         "expires_us": maybe_us(new.expires_at),
     }
+    share(tx, tenant, [new])
     tx.run(_upsert, {**row, "now": row["created_us"]})
     found = tx.rows(_exact, {"tenant": tenant, "about": new.subject, "only": new.campaign})[0]
     lives = new.expires_at is None or new.expires_at > from_us(tx.now_of(tenant))
     stopped = forbid.stop_contact(tx, tenant, new.subject, "suppressed", new.campaign) if lives else []
     data = {"suppression": found["id"], "reasonCode": new.reason_code, "stopped": stopped}
-    events.append(tx, [events.Event(tenant, "suppression.created", contact=new.subject, data=data)])
+    happened = events.Event(tenant, "suppression.created", contact=new.subject, actor=new.created_by, data=data)
+    events.append(tx, [happened])
     return entry(found), stopped
 
 
@@ -143,6 +177,17 @@ def remove(tx: Tx, wishes: Sequence[tuple[str, str, str]]) -> list[Suppression |
             gone = events.Event(tenant, "suppression.removed", contact=row["subject"], actor=actor, data=data)
             events.append(tx, [gone])
     return removed
+
+
+def take_back(tx: Tx, wishes: Sequence[tuple[str, str, str]]) -> list[Suppression | Exception | None]:
+    """As `remove`, for an agent: HumanDecisionError for an entry that is not its own to take back."""
+    done: list[Suppression | Exception | None] = []
+    for tenant, entry_id, actor in wishes:
+        if any(not one.is_own(actor) for one in by_id(tx, tenant, entry_id)):
+            done.append(HumanDecisionError("suppression", entry_id, ["suppression"]))
+        else:
+            done += remove(tx, [(tenant, entry_id, actor)])
+    return done
 
 
 def _newest(_: Dialect) -> sa.Executable:
@@ -206,4 +251,5 @@ def entry(row: Row) -> Suppression:
         row["source"],
         from_us(row["created_us"]),
         maybe_time(row["expires_us"]),
+        row["created_by"],
     )

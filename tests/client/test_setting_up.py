@@ -19,7 +19,6 @@ SERVER = {
     "alembic",
     "fastapi",
     "pydantic",
-    "rich",
     "sqlalchemy",
     "starlette",
     "typer",
@@ -39,7 +38,7 @@ def test_it_brings_nothing_of_the_server_along() -> None:
 def test_both_clients_have_the_same_methods() -> None:
     def public(kind: type) -> dict[str, list[str]]:
         methods = {name: value for name, value in inspect.getmembers(kind) if not name.startswith("_")}
-        plain = {name: value for name, value in methods.items() if inspect.isroutine(value)}
+        plain = {name: value for name, value in methods.items() if inspect.isfunction(value)}
         return {name: list(inspect.signature(value).parameters) for name, value in plain.items()}
 
     assert public(Client) == public(AsyncClient)

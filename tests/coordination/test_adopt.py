@@ -275,7 +275,7 @@ async def test_a_malformed_claim_is_refused_by_name(wire: Door, body: dict[str, 
 async def test_a_claim_has_a_size_a_type_and_one_tenant(door: Door) -> None:
     invite = await invited(door)
 
-    problem(await door.post(CLAIM, {"token": "x" * 5000}, by=None), 413, "body_too_large")
+    problem(await door.post(CLAIM, {"token": "x" * 70_000}, by=None), 413, "body_too_large")
     typed = {"headers": {"Content-Type": "text/plain"}, "content": b"{}"}
     problem(await door.client.post(CLAIM, **typed), 415, "unsupported_media_type")  # type: ignore[arg-type]
     assert faults(await door.client.post(CLAIM)) == ["body"]

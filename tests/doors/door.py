@@ -9,10 +9,13 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
+import policies
 from gateway import coordination, events
 from gateway.doors.auth import Authenticator
 from gateway.doors.context import Context
 from gateway.doors.http import create_app
+from gateway.doors.http.inlet import body_limit
+from gateway.doors.mcp import mount
 from gateway.doors.waiters import Waiters
 from gateway.settings import Settings
 from gateway.store import keys
@@ -132,7 +135,12 @@ async def a_door(world: World, routers: Iterable[Any] = (), **settings: Any) -> 
     node.writer.after = hub.wake
     rooms = (coordination.router(), events.router(hub), *routers)
     parts = {coordination.Queue: coordination.Queue()}
-    context = Context(values, node.store, node.writer, node.intake, auth, wait, rooms, parts=parts)
+    mcp = mount.Door(auth, body_limit(values))
+    rooms = (*rooms, mcp.router())
+    context = Context(
+        values, node.store, node.writer, node.intake, auth, wait, rooms, parts=parts, reasons=policies.reasons()
+    )
+    await mcp.start()
     app = create_app(context)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -142,4 +150,5 @@ async def a_door(world: World, routers: Iterable[Any] = (), **settings: Any) -> 
         door.add_key("free")
         door.add_key("operator", scopes=keys.SCOPES)
         yield door
+    await mcp.stop()
     await hub.stop()

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.core.delivery import State
 from gateway.store import keys
+from gateway.store.tx import Tx
 from tests.doors.door import Door, faults, problem
 from tests.world import BOXES, TENANT
 
@@ -106,7 +107,7 @@ async def test_what_is_not_there_is_not_bound(door: Door) -> None:
 async def test_a_node_that_still_believes_the_old_binding_sends_as_nobody_else(door: Door) -> None:
     await door.get(WHOAMI)  # believed for a second
 
-    def elsewhere(tx: Any) -> None:
+    def elsewhere(tx: Tx) -> None:
         keys.bind_key(tx, TENANT, door.ids["a"], door.world.agent["c"])
 
     door.world.store.write((TENANT,), elsewhere)

@@ -7,8 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.core.errors import StoreUnavailableError
-from gateway.store import decisions, keys
+from gateway.core.errors import HumanDecisionError, StoreUnavailableError
+from gateway.store import decisions, keys, suppressions
+from gateway.store.suppressions import New
 from tests.doors.door import Door, faults, problem
 from tests.world import BOXES, PAT, TENANT
 
@@ -89,9 +90,9 @@ async def test_a_paused_mailbox_goes_on_when_a_person_confirms(door: Door) -> No
 
 
 @pytest.mark.parametrize("named", ["id", "address", "domain"])
-async def test_an_agent_suppresses_and_only_a_person_takes_an_entry_off(door: Door, named: str) -> None:
+async def test_what_others_have_suppressed_only_a_person_takes_off_the_list(door: Door, named: str) -> None:
     subject = {"domain": "blocked.example.org"} if named == "domain" else {"recipientEmail": PAT}
-    entry = (await door.post(SUPPRESSIONS, {**subject, "reasonCode": "manual_dnc"}, by="all")).json()
+    entry = (await door.post(SUPPRESSIONS, {**subject, "reasonCode": "manual_dnc"}, by="a")).json()
     path = {
         "id": f"{SUPPRESSIONS}/{entry['id']}",
         "address": f"{SUPPRESSIONS}/{PAT}",
@@ -104,6 +105,77 @@ async def test_an_agent_suppresses_and_only_a_person_takes_an_entry_off(door: Do
     assert [one["id"] for one in (await door.get(SUPPRESSIONS)).json()] == [entry["id"]]
     assert (await decide(door, refused)).json()["result"]["body"] == {"removed": True, "ids": [entry["id"]]}
     assert (await door.get(SUPPRESSIONS)).json() == []
+
+
+async def suppress(door: Door, by: str, reason: str = "manual_dnc", **more: Any) -> str:
+    body = {"recipientEmail": PAT, "reasonCode": reason} | more
+    return str((await door.post(SUPPRESSIONS, body, by=by)).json()["id"])
+
+
+async def test_an_agent_takes_back_what_it_alone_has_entered(door: Door) -> None:
+    await suppress(door, "all")
+    entry = await suppress(door, "all")
+
+    gone = (await door.call("DELETE", f"{SUPPRESSIONS}/{PAT}", by="all")).json()
+
+    assert gone == {"removed": True, "ids": [entry]}
+
+
+@pytest.mark.parametrize("reason", ["complaint", "unsubscribe", "legal_request"])
+async def test_what_rests_on_a_persons_word_no_agent_takes_back(door: Door, reason: str) -> None:
+    entry = await suppress(door, "all", reason)
+
+    await asked(door, "DELETE", f"{SUPPRESSIONS}/{entry}", by="all")
+
+
+LATER = {"expiresAt": "2999-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize("first", ["all", "operator"])
+@pytest.mark.parametrize("more", [{}, LATER], ids=["as strong", "weaker"])
+@pytest.mark.parametrize("way", ["one", "list"])
+async def test_what_another_wants_too_is_no_agents_own(door: Door, first: str, more: dict[str, str], way: str) -> None:
+    second = {"all": "operator", "operator": "all"}[first]
+    entry = await suppress(door, first)
+    if way == "one":
+        await suppress(door, second, **more)
+    else:
+        body = {"entries": [{"email": PAT, "reasonCode": "hard_bounce", **more}]}
+        assert (await door.post(f"{SUPPRESSIONS}/import", body, by=second)).json()["accepted"] == 1
+
+    await asked(door, "DELETE", f"{SUPPRESSIONS}/{entry}", by="all")
+    await suppress(door, "all")
+    await asked(door, "DELETE", f"{SUPPRESSIONS}/{PAT}", by="all")
+
+
+async def test_an_entry_that_is_over_belongs_to_who_makes_it_anew(door: Door) -> None:
+    until = door.world.now + timedelta(minutes=1)
+    new = New(PAT, PAT, "tenant", "manual_dnc", created_by="operator", expires_at=until)
+    door.world.store.write((TENANT,), lambda tx: suppressions.add(tx, [(TENANT, new)]))
+    door.world.advance(61)
+    entry = await suppress(door, "all")
+
+    assert (await door.call("DELETE", f"{SUPPRESSIONS}/{entry}", by="all")).json()["removed"] is True
+
+
+async def test_one_entry_of_an_agents_own_beside_another_leaves_both(door: Door) -> None:
+    await suppress(door, "all")
+    campaign = {"scope": "campaign", "campaignId": "spring"}
+    await suppress(door, "operator", **campaign)
+
+    await asked(door, "DELETE", f"{SUPPRESSIONS}/{PAT}", by="all")
+
+    assert len((await door.get(SUPPRESSIONS)).json()) == 2
+
+
+async def test_who_becomes_a_second_maker_meanwhile_is_seen_under_the_lock(door: Door) -> None:
+    entry = await suppress(door, "operator")
+
+    wishes = [(TENANT, entry, f"key:{door.ids['all']}"), (TENANT, "sup_nowhere", "x")]
+    late, nothing = door.world.store.write((TENANT,), lambda tx: suppressions.take_back(tx, wishes))
+
+    assert isinstance(late, HumanDecisionError)
+    assert nothing is None
 
 
 async def test_what_is_not_there_needs_no_decision(door: Door) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+import sqlalchemy as sa
 from hypothesis import strategies as st
 
 from gateway.core.delivery import Bounced, Deferred, GivenBack, Outcome, Relayed, Reply, State, Unknown
@@ -29,6 +30,9 @@ from gateway.core.record import Receipt, Record
 from gateway.intake.walk import Ticket
 from gateway.store import facts as fact_store
 from gateway.store.contacts import Held
+from gateway.store.dialect import Dialect
+from gateway.store.fleet import consensus
+from gateway.store.tx import Tx
 from tests.world import AGENTS, BOXES, OK, TENANT, World
 
 PEOPLE = ("p0@example.net", "p1@example.net", "P.2+tag@googlemail.com", "p3@deep.example.org", "boss@gw.example.com")
@@ -50,7 +54,8 @@ OUTCOMES: dict[str, Outcome] = {
 }
 
 
-FIELDS = ("subject", "kind", "token", "campaign", "mailbox", "override", "thread")
+VOTES = ("vote-0", "vote-1")
+FIELDS = ("subject", "kind", "token", "campaign", "mailbox", "override", "thread", "consensus")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class Mail:
     override: str | None = None
     derived_key: bool = False
     thread: str | None = None
+    consensus: str | None = None
 
     def ticket(self, world: World) -> Ticket:
         """The send as a door hands it in."""
@@ -105,13 +111,23 @@ class Suppressed:
 
 
 @dataclass(frozen=True, slots=True)
+class Voted:
+    """A vote about a person that stands so, under an id that is the same in every world; `seconds` until it runs out."""
+
+    which: str
+    person: str
+    status: str
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Later:
     """Time that goes by, in seconds."""
 
     seconds: int
 
 
-Act = Sent | Lease | Suppressed | Later
+Act = Sent | Lease | Suppressed | Voted | Later
 
 mails = st.builds(
     Mail,
@@ -126,6 +142,7 @@ mails = st.builds(
     mailbox=st.sampled_from([BOXES[0], BOXES[0], BOXES[1]]),
     override=st.sampled_from([None, None, None, "a person says so"]),
     thread=st.sampled_from([None, None, "thread"]),
+    consensus=st.sampled_from([None, None, None, None, *VOTES]),
 )
 fates = st.sampled_from(["queued", "claimed", "permitted", "cancelled", *OUTCOMES])
 acts = (
@@ -135,6 +152,13 @@ acts = (
         Suppressed,
         subject=st.sampled_from([PEOPLE[0], PEOPLE[2], "example.org"]),
         campaign=st.sampled_from(["", "spring", "spring"]),
+    )
+    | st.builds(
+        Voted,
+        which=st.sampled_from(VOTES),
+        person=st.sampled_from(PEOPLE[:2]),
+        status=st.sampled_from(["pending", "approved", "approved", "rejected"]),
+        seconds=st.sampled_from([300, 86_400]),
     )
     | st.builds(Later, seconds=st.sampled_from([1, 400, 700, 3700]))
 )
@@ -154,9 +178,29 @@ async def play(world: World, past: list[Act]) -> None:
                     await world.release(got.id)
             case Suppressed(subject, campaign):
                 await world.suppress(subject, campaign=campaign)
+            case Voted():
+                put(world, act)
             case Later(seconds):
                 world.advance(seconds)
                 await world.look()
+
+
+def put(world: World, act: Voted) -> None:
+    """Writes a vote as it stands; one of that id that is there stays."""
+    row = {"tenant": TENANT, "id": act.which, "requested_by": world.agent["a"], "action": "write", "reason": "why"}
+    row |= {"contact": world.ticket("a", act.person).mail.keys[0], "address": act.person, "status": act.status}
+
+    def write(tx: Tx) -> None:
+        now = tx.now_of(TENANT)
+        times = {"created_us": now, "timeout_us": now + act.seconds * 1_000_000, "decided_us": None}
+        tx.run(_put, row | times)
+
+    world.store.write((TENANT,), write)
+
+
+def _put(dialect: Dialect) -> sa.Executable:
+    made: sa.Executable = dialect.upsert(consensus).on_conflict_do_nothing()
+    return made
 
 
 async def submit(world: World, mail: Mail) -> Receipt | ConflictError:
@@ -199,7 +243,7 @@ def every_ask(world: World) -> set[Ask[Any]]:
         asks |= {LeaseAsk(key), FlightsAsk(key), LastContactAsk(key), UnknownsAsk(key), ConsentAsk(key)}
         asks |= {RecentAsk(key, seconds) for seconds in (1800, 86400)}
         asks |= {SuppressionAsk(key, campaign) for campaign in (None, "spring")}
-    asks |= {ThreadAsk("thread", 1800), ConsensusAsk("nowhere")}
+    asks |= {ThreadAsk("thread", 1800), *map(ConsensusAsk, (*VOTES, "nowhere"))}
     who = [("agent", agent) for agent in world.agent.values()]
     who += [("mailbox", box.id) for box in world.box.values()] + [("tenant", TENANT)]
     asks |= {UsageAsk(scope, one, window) for scope, one in who for window in ("hour", "day", "month")}
@@ -218,7 +262,7 @@ def changed(before: dict[Ask[Any], Any], after: dict[Ask[Any], Any]) -> set[Ask[
     return {ask for ask in before if before[ask] != after[ask]}
 
 
-TIMES = {"until", "at", "retry_at", "cooldownExpiresAt", "resetsAt", "expiresAt", "retryAt"}
+TIMES = {"until", "at", "retry_at", "cooldownExpiresAt", "resetsAt", "expiresAt", "retryAt", "timeoutAt"}
 
 
 def timeless(value: object) -> Any:  # noqa: ANN401

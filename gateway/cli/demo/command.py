@@ -43,11 +43,10 @@ def demo(
 
 
 async def _play(*, keep: bool) -> bool:
-    import httpx
-
     from gateway.cli.demo.board import Board
     from gateway.cli.demo.stage import stage
     from gateway.cli.demo.story import Story
+    from gateway.client import GatewayError
 
     board = Board()
     async with stage() as up:
@@ -55,7 +54,7 @@ async def _play(*, keep: bool) -> bool:
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await Story(up, board).play()
-        except (TimeoutError, RuntimeError, LookupError, ValueError, httpx.HTTPError) as error:
+        except (TimeoutError, RuntimeError, LookupError, ValueError, GatewayError) as error:
             board.check("the story comes to its end", "yes", f"no: {type(error).__name__} {error}")
         if not keep:
             await up.close_gateway()

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from gateway.app import Gateway
 from gateway.cli.found import found, opened
 from gateway.cli.tls import CERTIFICATE, KEY, made
+from gateway.client import AsyncClient, GatewayError
+from gateway.client.call import Call, plain
+from gateway.client.where import Place
 from gateway.core.address import parse
 from gateway.settings import given
 from gateway.sink import Sink
@@ -34,17 +35,19 @@ class Actor:
 
     name: str
     key: str
-    http: httpx.AsyncClient
+    client: AsyncClient
     id: str = ""
 
     async def ask(self, method: str, path: str, body: Body | None = None, **more: Any) -> Body:
-        """Ask and return the JSON of the answer, whatever its status, with that as `httpStatus`. Raises httpx.HTTPError."""
-        headers = {"Authorization": f"Bearer {self.key}"} | more.pop("headers", {})
-        answer = await self.http.request(method, path, json=body, headers=headers, **more)
-        found: Body = answer.json() if answer.content else {}
-        if isinstance(found, dict):
-            found["httpStatus"] = answer.status_code
-        return found
+        """Ask and return the JSON of the answer, whatever its status, with that as `httpStatus`. Raises Unreachable."""
+        try:
+            answer = await self.client.answer(Call(method, path, plain, body, **more))
+        except GatewayError as error:
+            if not error.status:
+                raise
+            return error.body | {"httpStatus": error.status}
+        found: Any = answer.body
+        return found | {"httpStatus": answer.status} if isinstance(found, dict) else found
 
     async def lease(self, contact: str, minutes: float = 30) -> Body:
         """Try to take a contact."""
@@ -99,10 +102,12 @@ async def stage() -> AsyncIterator[Stage]:
             await gateway.start()
             closing.push_async_callback(gateway.stop)
             here = f"http://127.0.0.1:{gateway.http_port}"
-            http = await closing.enter_async_context(
-                httpx.AsyncClient(base_url=here, timeout=ANSWER_SECONDS, trust_env=False)
-            )
-            operator, *agents = (Actor(name, key, http) for name, key in keys.items())
+            actors = [
+                Actor(name, key, AsyncClient(Place(here, key), timeout=ANSWER_SECONDS)) for name, key in keys.items()
+            ]
+            for one in actors:
+                await closing.enter_async_context(one.client)
+            operator, *agents = actors
             yield Stage(here, sink, operator, (agents[0], agents[1]), gateway.smtps_port, certificate, closing)
 
 

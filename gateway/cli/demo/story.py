@@ -170,7 +170,7 @@ class Story:
         found = sorted({str(one.get("reason")) for one in findings if one.get("verdict") != "pass"})
         self.board.check("the dry run's findings", "cooldown, stale_fencing_token, suppressed", ", ".join(found))
         self.board.check("the dry run's verdict", "suppressed", answer.get("reason"))
-        kept = await self.winner.ask("GET", "/v1/agent/requests", params={"idempotencyKey": "only-asking"})
+        kept = await self.winner.ask("GET", "/v1/agent/requests", query={"idempotencyKey": "only-asking"})
         self.board.check("what the dry run left behind", 404, kept.get("httpStatus"))
 
     async def _trace(self) -> None:

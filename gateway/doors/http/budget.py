@@ -31,6 +31,10 @@ class Whose(Shape):
     mailbox_id: Name | None = None
 
 
+class Nobody(Shape):
+    """Nothing is asked for by name."""
+
+
 @router.get("/v1/agent/budget", openapi_extra=asks(Whose))
 async def show_budget(request: Request, grant: Asking) -> Response:
     """Tell how many recipients were written to in each window, of how many that may be, and when it begins anew.
@@ -54,6 +58,25 @@ async def show_budget(request: Request, grant: Asking) -> Response:
         return body | {"timestamp": instant(tx.now)}
 
     return reply(await context_of(request).read(grant.tenant, read))
+
+
+@router.get("/v1/agent/reasons", openapi_extra=asks(Nobody))
+async def list_reasons(request: Request, grant: Asking) -> Response:
+    """List every reason that can stand in a mail's way: what it says and means, and what to do then."""
+    query(request, Nobody, grant)
+    return reply(
+        [
+            {
+                "reason": one.slug,
+                "verdict": one.verdict.name.lower(),
+                "detail": one.text,
+                "nextAction": one.next,
+                "smtp": f"{one.code} {one.enhanced}",
+                "strictStatus": one.strict,
+            }
+            for one in context_of(request).reasons
+        ]
+    )
 
 
 def _windows(tx: Tx, tenant: str, rule: Rule | None, scope: str, who: str) -> Document:

@@ -6,11 +6,9 @@ check and every lock applies again, and its answer, which may hold a new key's s
 
 import json
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
-from starlette.types import Message, Scope
 
 from gateway.core.errors import NotFoundError
 from gateway.core.record import Document, instant
@@ -21,6 +19,7 @@ from gateway.doors.http.described import PROBLEMS, asks, takes
 from gateway.doors.http.human import CONFIRMING, PATH
 from gateway.doors.http.inlet import Needs, context_of, query, take
 from gateway.doors.http.problems import problem, reply
+from gateway.doors.inside import carry
 from gateway.doors.refusal import Refusal, missing
 from gateway.store import decisions
 from gateway.store.decisions import Act, Decision
@@ -123,33 +122,17 @@ async def _confirmed(request: Request, context: Context, act: Act) -> Response:
 async def _carried_out(request: Request, decision: Decision) -> tuple[int, object]:
     """Make the kept request in this process, as who confirms it; its status and its body."""
     wish, outer = decision.wish, request.scope
-    body = wish.body.encode()
     headers = [one for one in outer["headers"] if one[0] in (b"host", b"authorization")]
-    headers += [(b"content-type", b"application/json")] if body else []
-    same = ("type", "asgi", "http_version", "scheme", "client", "server")
-    scope: Scope = {
-        **{name: outer.get(name) for name in same},
-        "method": wish.method,
-        "path": wish.path,
-        "raw_path": quote(wish.path).encode(),
-        "query_string": wish.query.encode("latin-1"),
-        "root_path": "",
-        "headers": [*headers, (b"content-length", str(len(body)).encode())],
-        CONFIRMING: decision.id,
-    }
-    coming: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-    gone: list[Message] = []
-
-    async def receive() -> Message:
-        return coming.pop() if coming else {"type": "http.disconnect"}
-
-    async def send(message: Message) -> None:
-        gone.append(message)
-
-    await outer["app"](scope, receive, send)
-    status = next(one["status"] for one in gone if one["type"] == "http.response.start")
-    answer = b"".join(one.get("body", b"") for one in gone if one["type"] == "http.response.body")
-    return status, json.loads(answer) if answer else None
+    return await carry(
+        outer["app"],
+        outer,
+        wish.method,
+        wish.path,
+        query=wish.query,
+        body=wish.body.encode(),
+        headers=headers,
+        **{CONFIRMING: decision.id},
+    )
 
 
 def _mine(grant: Grant) -> str | None:

@@ -23,6 +23,7 @@ from gateway.doors.http.guard import MORE_HEADERS
 from gateway.doors.http.human import BODY, GRANT
 from gateway.doors.limits import Allowance
 from gateway.doors.refusal import Faults, Refusal
+from gateway.settings import Settings
 
 S = TypeVar("S", bound=Shape)
 
@@ -190,10 +191,15 @@ def _refuse_other_types(request: Request) -> None:
         raise Refusal(415, "unsupported_media_type", "the body must not be compressed")
 
 
+def body_limit(settings: Settings) -> int:
+    """The bytes that a body may have: the largest message's in base64, and what is around it."""
+    return settings.max_message_bytes * 2 + ENVELOPE
+
+
 async def body(request: Request, most: int | None = None) -> bytes:
     """The whole body, within its limits, of which `most` is its size in bytes. Raises Refusal 408, 413."""
     context = context_of(request)
-    limit = context.settings.max_message_bytes * 2 + ENVELOPE if most is None else most
+    limit = body_limit(context.settings) if most is None else most
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > limit:
         raise _too_large(limit)

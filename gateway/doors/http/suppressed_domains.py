@@ -82,7 +82,7 @@ async def list_domains(request: Request, grant: Reading) -> Response:
 
 @router.delete("/v1/suppressed-domains/{domain}", openapi_extra=asks(OfTenant))
 async def remove_domain(request: Request, domain: str, grant: Removing) -> Response:
-    """Take a domain off the list: all entries about this very domain (an operator's key)."""
+    """Take a domain off the list: all entries about this very domain (an operator's key; an agent its own)."""
     query(request, OfTenant, grant)
     try:
         subject = reader_of(request, grant).domain(domain)

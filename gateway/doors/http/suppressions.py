@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
 
 from gateway.core.address import AddressError
-from gateway.core.errors import StoreUnavailableError
+from gateway.core.errors import HumanDecisionError, StoreUnavailableError
 from gateway.core.record import Document, instant
 from gateway.doors.auth import Grant
 from gateway.doors.fields import Campaign, Count, Domain, Future, Person, Shape, Words
@@ -15,7 +15,7 @@ from gateway.doors.http.controls import person
 from gateway.doors.http.described import PROBLEMS, asks, takes
 from gateway.doors.http.inlet import Needs, context_of, query, reader_of, take
 from gateway.doors.http.problems import RETRY_SECONDS, problem, reply
-from gateway.doors.refusal import HumanRefusal, forbidden, missing
+from gateway.doors.refusal import forbidden, missing
 from gateway.store import suppressions
 from gateway.store.facts import suppression_subjects
 from gateway.store.suppressions import REASON_CODES, New, Suppression
@@ -151,7 +151,10 @@ async def check_suppression(request: Request, grant: Asking) -> Response:
 
 @router.delete("/v1/suppressions/{entry:path}")  # an address may hold a slash
 async def remove_suppression(request: Request, entry: str, grant: Removing) -> Response:
-    """Take an entry off the list, by its id; or all entries of the tenant about an address (an operator's key)."""
+    """Take an entry off the list, by its id; or all entries of the tenant about an address (an operator's key).
+
+    An agent takes back what it alone has entered, and that is no complaint, unsubscribe or legal request.
+    """
     grant.same_tenant(request.query_params.get("tenantId"))
     subject = _subject(request, entry, grant) if "@" in entry else None
     known = _ID.fullmatch(entry) is not None
@@ -165,14 +168,16 @@ async def remove_suppression(request: Request, entry: str, grant: Removing) -> R
 
 
 async def take_off(request: Request, grant: Grant, entries: list[Suppression]) -> Response:
-    """Take entries off the list, as a person: an agent adds to it, and asks for this. Raises Refusal."""
-    if entries and not person(grant):
-        words = "an agent adds to the list of suppressions; an operator may take an entry off it"
-        raise HumanRefusal(words, kind="suppression", about=entries[0].id, loosens=["suppression"])
+    """Take entries off the list: a person any, an agent those that it alone has made, and that rest on nobody's word.
+
+    Raises Refusal, HumanDecisionError.
+    """
+    foreign = [] if person(grant) else [one for one in entries if not one.is_own(grant.actor)]
+    if foreign:
+        raise HumanDecisionError("suppression", foreign[0].id, ["suppression"])
     writer, tenant = context_of(request).writer, grant.tenant
-    removed = [
-        await writer.do(Rank.FORBID, (tenant,), suppressions.remove, (tenant, one.id, grant.actor)) for one in entries
-    ]
+    act = suppressions.remove if person(grant) else suppressions.take_back
+    removed = [await writer.do(Rank.FORBID, (tenant,), act, (tenant, one.id, grant.actor)) for one in entries]
     if not any(removed):
         raise missing("suppression_not_found", "there is no such entry")
     return reply({"removed": True, "ids": [one.id for one in removed if one is not None]})

@@ -1,0 +1,173 @@
+"""The tools for sending: send, try, send many, look, take back; and what to know before."""
+
+from typing import Any
+
+from gateway.doors.mcp import told
+from gateway.doors.mcp.tool import Arguments, Ask, Told, members
+
+SEND = "/v1/agent/request-send"
+LISTED = ("requestId", "status", "reason", "subject", "createdAt")
+HEADER_AGENT = "X-Agent-Id"
+PAGE = 10
+TIMELINE = 10
+
+
+def _people(value: Any) -> Any:  # noqa: ANN401  (a model's argument)
+    return [value] if isinstance(value, str) else value
+
+
+def _mail(given: Arguments) -> dict[str, Any]:
+    """The members of a send."""
+    body = members(given, without=("agent_name", "sends"))
+    for name in ("to", "cc", "bcc", "replyTo"):
+        if name in body:
+            body[name] = _people(body[name])
+    files = body.get("attachments")
+    if isinstance(files, list):
+        body["attachments"] = [members(one) if isinstance(one, dict) else one for one in files]
+    return body
+
+
+def _as(given: Arguments) -> dict[str, str]:
+    name = given.get("agent_name")
+    return {HEADER_AGENT: name} if isinstance(name, str) and name.isascii() and name.isprintable() else {}
+
+
+async def send_email(given: Arguments, ask: Ask) -> Told:
+    """Send one mail."""
+    return told.of_send(await ask("POST", SEND, body=_mail(given), headers=_as(given)))
+
+
+async def dry_run(given: Arguments, ask: Ask) -> Told:
+    """Try one mail."""
+    return told.of_send(await ask("POST", SEND, body=_mail(given) | {"dryRun": True}, headers=_as(given)))
+
+
+async def batch_send(given: Arguments, ask: Ask) -> Told:
+    """Send many."""
+    sends = given["sends"]
+    items = [_mail(one) if isinstance(one, dict) else one for one in sends] if isinstance(sends, list) else sends
+    answer = await ask("POST", "/v1/agent/batch/request-send", body={"sends": items}, headers=_as(given))
+    if not answer.good:
+        return told.refused(answer)
+    results = []
+    for number, one in enumerate(answer.body["results"]):
+        if one["status"] == "error":
+            said = {"ok": False, "status": "error"} | told.plain(one, "error", "message", "errors")
+        else:
+            said = told.small(one)
+        results.append({"number": number, **said})
+    ok = all(one["ok"] for one in results)
+    body = {"ok": ok, "count": len(results), "refused": [one for one in results if not one["ok"]]}
+    body["request_ids"] = [one.get("request_id") for one in results]
+    body["next_action"] = (
+        "nothing; all are on their way" if ok else "read each refused one's next_action; the others are on their way"
+    )
+    return Told(body | {"repeat": "harmless"})
+
+
+async def get_request(given: Arguments, ask: Ask) -> Told:
+    """Where one mail stands."""
+    if given.get("request_id") is not None:
+        answer = await ask("GET", f"/v1/agent/requests/{told.segment(given['request_id'])}")
+    elif given.get("idempotency_key") is not None:
+        answer = await ask("GET", "/v1/agent/requests", query={"idempotencyKey": str(given["idempotency_key"])})
+    else:
+        return Told(told.NAMELESS, error=True)
+    found = told.of_send(answer)
+    if answer.good:
+        found.body.update({"ok": True}, **told.plain(answer.body, "messageId", "deliveryStatus", "counts"))
+    return found
+
+
+async def list_requests(given: Arguments, ask: Ask) -> Told:
+    """Mails, newest first."""
+    query = {name: str(value) for name, value in members(given).items()} | {"limit": str(given.get("limit") or PAGE)}
+    answer = await ask("GET", "/v1/agent/requests", query=query)
+    if not answer.good:
+        return told.refused(answer)
+    items = [told.plain(one, *LISTED) | {"to": _whom(one)} for one in answer.body["items"]]
+    return Told({"ok": True, "items": items} | told.plain(answer.body, "nextCursor"))
+
+
+def _whom(one: dict[str, Any]) -> str:
+    people = [person["email"] for person in one["recipients"]]
+    return people[0] if len(people) == 1 else f"{people[0]} and {len(people) - 1} more"
+
+
+async def cancel_send(given: Arguments, ask: Ask) -> Told:
+    """Take one back."""
+    answer = await ask("DELETE", f"/v1/agent/sends/{told.segment(given['request_id'])}")
+    if not answer.good:
+        return told.refused(answer)
+    if answer.body["cancelled"]:
+        return Told({"ok": True, "status": "cancelled", "next_action": "nothing; it does not go"})
+    said = told.plain(answer.body, "reason", "status", "counts")
+    return Told(
+        {"ok": False, **said, "next_action": "it has left, or may have: read get_request", "repeat": "harmless"}
+    )
+
+
+async def check_suppression(given: Arguments, ask: Ask) -> Told:
+    """Whether somebody may be mailed at all."""
+    answer = await ask("GET", "/v1/suppressions/check", query={"email": str(given["contact_email"])})
+    if not answer.good:
+        return told.refused(answer)
+    body = {"ok": True, "suppressed": answer.body["suppressed"]} | told.plain(answer.body, "scope")
+    if answer.body["reason"]:
+        body["reason_code"] = answer.body["reason"]
+    body["next_action"] = (
+        "stop; it binds every agent" if body["suppressed"] else "nothing stands in the way of that kind"
+    )
+    return Told(body)
+
+
+async def check_budget(given: Arguments, ask: Ask) -> Told:
+    """How much may still be sent."""
+    query = {"agent": str(given["agent_name"])} if given.get("agent_name") is not None else {}
+    answer = await ask("GET", "/v1/agent/budget", query=query)
+    if not answer.good:
+        return told.refused(answer)
+    windows = ("hourly", "daily", "monthly")
+    said: dict[str, Any] = {"ok": True}
+    for whose, part in (
+        ("tenant", answer.body),
+        ("agent", answer.body.get("agent")),
+        ("mailbox", answer.body.get("mailbox")),
+    ):
+        limits = {name: _window(part[name]) for name in windows if part and part.get(name, {}).get("limit")}
+        if limits:
+            said[whose] = limits
+    return Told(said if len(said) > 1 else said | {"detail": "no limit is set"})
+
+
+def _window(one: dict[str, Any]) -> dict[str, Any]:
+    return {"used": one["used"], "limit": one["limit"], "remaining": one["remaining"], "until": one["resetsAt"]}
+
+
+async def contact_timeline(given: Arguments, ask: Ask) -> Told:
+    """All that is known of one person: suppression, lease, the last mails."""
+    person = str(given["contact_email"])
+    check = await ask("GET", "/v1/suppressions/check", query={"email": person})
+    leases = await ask("GET", "/v1/agent/coordination/leases", query={"contactEmail": person})
+    mails = await ask("GET", "/v1/agent/requests", query={"recipientEmail": person, "limit": str(TIMELINE)})
+    for answer in (check, leases, mails):
+        if not answer.good:
+            return told.refused(answer)
+    said: dict[str, Any] = {"ok": True, "suppressed": check.body["suppressed"]}
+    if leases.body:
+        said["lease"] = told.lease(leases.body[0])
+    said["mails"] = [told.plain(one, *LISTED) | {"agent_id": one.get("agentId")} for one in mails.body["items"]]
+    return Told(said)
+
+
+async def who_am_i(_: Arguments, ask: Ask) -> Told:
+    """Whose key this is."""
+    answer = await ask("GET", "/v1/agent/whoami")
+    if not answer.good:
+        return told.refused(answer)
+    boxes = [one["address"] for one in answer.body["mailboxes"]]
+    said = {name: answer.body[name] for name in ("tenant_id", "agent_id", "scopes", "transactional")}
+    bound = answer.body["agent_id"] is not None
+    following = "nothing" if bound else "register_agent, so that leases and votes are yours"
+    return Told({"ok": True, **said, "mailboxes": boxes, "next_action": following})

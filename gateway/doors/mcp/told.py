@@ -1,0 +1,136 @@
+"""Answers of the HTTP door made small: what a model acts on, and nothing that nobody acts on."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from gateway.doors.mcp.tool import Answer, Told, snake
+
+HOLDS = ("unknown", "pending_approval")
+FIRST = {"lease_required": "acquire_first", "lease_expired": "acquire_first"}
+MEND = ("recipient_not_allowed", "invalid_message", "message_too_large", "sender_not_allowed")
+NEXT = {
+    "invalid_request": "mend the arguments that errors names, then call again",
+    "agent_mismatch": "leave agent_name and agent_id out: your key acts as one agent alone",
+    "agent_bound_to_key": "act as an agent of your own: register_agent with a new name",
+    "agent_not_found": "register_agent first, or mend the name",
+    "human_decision_required": "share decision_url with a person; do not call again",
+    "insufficient_scope": "ask a person for a key with that scope",
+    "unauthorized": "ask a person for a key that is good",
+    "rate_limited": "call again after retry_after seconds",
+    "overloaded": "call again after a second",
+    "store_unavailable": "call again in a few seconds, with the same idempotency_key",
+    "consensus_closed": "read get_consensus: it has been decided",
+    "idempotency_key_reused": "read get_request with request_id first; use a new key only for a new message",
+}
+"""What to do about errors of the wire, where the answer does not say so itself."""
+LATER = frozenset({429, 503})
+ERROR_MEMBERS = ("requestId", "agentId", "keyAgentId", "scope", "status", "kind", "loosens", "limit")
+
+
+def plain(body: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Some members of an answer, those that say something, by the names that a model knows."""
+    return {snake(name): body[name] for name in names if body.get(name) not in (None, [], {}, "")}
+
+
+def holder(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Who has the contact."""
+    one = body.get("leaseHolder")
+    if not one:
+        return {}
+    said = {"agent": one.get("agentName") or one.get("agentId"), "until": one.get("expiresAt"), "kind": one.get("kind")}
+    return {"holder": said | ({"request_id": one["requestId"]} if one.get("requestId") else {})}
+
+
+def refused(answer: Answer) -> Told:
+    """An error of the wire: the call was wrong, is not allowed, or cannot be served now."""
+    body: Mapping[str, Any] = answer.body if isinstance(answer.body, dict) else {}
+    slug = str(body.get("error", "failed"))
+    later = answer.status in LATER
+    said: dict[str, Any] = {"ok": False, "reason": slug, "detail": body.get("message", "it failed")}
+    said |= plain(body, *ERROR_MEMBERS, "decisionUrl", "retryAfter")
+    said["next_action"] = body.get("nextAction") or NEXT.get(slug, "read detail; do not call again unchanged")
+    said["repeat"] = "after_until" if later else "never" if slug == "human_decision_required" else "fix_first"
+    if body.get("errors"):
+        said["errors"] = [{"field": snake(one["field"]), "message": one["message"]} for one in body["errors"]]
+    return Told(said, error=True)
+
+
+def of_send(answer: Answer) -> Told:
+    """A send, or its dry run."""
+    if not answer.good:
+        return refused(answer)
+    body: Mapping[str, Any] = answer.body
+    said = {"ok": body["status"] != "blocked"} | plain(body, "status", "requestId", "idempotencyKey")
+    if body.get("replayed"):
+        said["replayed"] = True
+    said |= plain(body, "reason", "detail") | holder(body)
+    if body.get("retryAt"):
+        said["until"] = body["retryAt"]
+    said |= plain(body, "used", "limit", "scheduledAt", "unknownRequestId", "firstRequestId", "warnings")
+    said["next_action"] = body.get("nextAction") or "nothing; it is on its way"
+    said["repeat"] = _repeat(body)
+    people = [
+        {"email": one["email"], "status": one["status"]} | plain(one, "reason", "detail") for one in body["recipients"]
+    ]
+    if len(people) > 1 and (len({one["status"] for one in people}) > 1 or any("reason" in one for one in people)):
+        said["recipients"] = people
+    return Told(said)
+
+
+def _repeat(body: Mapping[str, Any]) -> str:
+    """What sending it again would do."""
+    if body["status"] != "blocked":
+        return "never" if body["status"] in HOLDS else "harmless"
+    reason = str(body.get("reason"))
+    if reason in FIRST:
+        return FIRST[reason]
+    if body.get("retryAt"):
+        return "after_until"
+    return "fix_first" if reason in MEND or reason.startswith("consensus_required") else "never"
+
+
+def of_lease(answer: Answer) -> Told:
+    """An acquisition."""
+    if not answer.good:
+        return refused(answer)
+    body: Mapping[str, Any] = answer.body
+    if body.get("conflict"):
+        said = {"ok": False, "reason": body["reason"], **holder(body), "until": body["retryAt"]}
+        return Told(said | {"next_action": body["nextAction"], "repeat": "after_until"})
+    said = {"ok": True, "lease_id": body["id"], "until": body["expiresAt"]}
+    said |= plain(body, "fencingToken", "contactEmail", "agentName", "intent", "withdrew")
+    said["next_action"] = "send with fencing_token; renew_lease before `until` while you work; release_lease when done"
+    return Told(said)
+
+
+NAMELESS: dict[str, Any] = {
+    "ok": False,
+    "reason": "invalid_request",
+    "detail": "request_id or idempotency_key is needed",
+    "next_action": NEXT["invalid_request"],
+    "repeat": "fix_first",
+    "errors": [{"field": "request_id", "message": "is required, or idempotency_key"}],
+}
+"""A request that is asked for by nothing."""
+
+
+def small(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A send's answer among others."""
+    return of_send(Answer(200, body)).body
+
+
+def lease(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A lease that somebody has."""
+    said = plain(body, "contactEmail", "fencingToken", "intent")
+    return {
+        "lease_id": body["id"],
+        "agent": body.get("agentName") or body["agentId"],
+        "until": body["expiresAt"],
+        **said,
+    }
+
+
+def segment(value: object) -> str:
+    """An argument as one part of a path."""
+    return quote(str(value), safe="")
