@@ -101,9 +101,10 @@ def release(lease_id: str, *, fencing_token: int | None = None, agent: str | Non
     return Call("DELETE", f"{COORDINATION}/lease/{part(lease_id)}", shaped(shapes.Release), query=query, agent=agent)
 
 
-def leases() -> Call[list[shapes.Lease]]:
-    """List the tenant's leases that are alive, newest first."""
-    return Call("GET", f"{COORDINATION}/leases", listed(shapes.Lease))
+def leases(*, contact: str | None = None, of_agent: str | None = None) -> Call[list[shapes.Lease]]:
+    """List the tenant's leases that are alive, newest first: all, the one on a contact, or those of an agent."""
+    query = in_query({"contact_email": contact, "agent": of_agent})
+    return Call("GET", f"{COORDINATION}/leases", listed(shapes.Lease), query=query)
 
 
 # --- mail -------------------------------------------------------------------------------------------------------------

@@ -164,3 +164,24 @@ def test_a_suppression_ends_when_it_says(at: Run) -> None:
     args = ("--email", "until@example.net", "--expires-at", "2999-01-01T00:00:00Z", "--json")
 
     assert json.loads(at("suppressions", "add", *args).stdout)["expiresAt"] == "2999-01-01T00:00:00Z"
+
+
+def test_who_waits_in_line_gets_the_contact_when_it_is_free(running: Up, at: Run) -> None:
+    first, second = agent(running, at, "waited-for"), agent(running, at, "in-line")
+    lease = leased(at, first, "waited@example.net", "--duration", "0.01")
+
+    got = leased(at, second, "waited@example.net", "--wait", "25")
+
+    assert got["fencingToken"] == lease["fencingToken"] + 1
+
+
+def test_one_agent_is_shown_by_id_or_name(at: Run) -> None:
+    args = ("--agent-name", "looked-at", "--agent-role", "inbound", "--metadata", '{"team": "x"}', "--no-bind-key")
+    made = json.loads(at("agents", "register", *args, "--json").stdout)
+
+    shown = at("agents", "get", "looked-at")
+
+    assert shown.stdout.splitlines()[0] == "looked-at"
+    assert re.search(r"role +inbound$", shown.stdout, re.MULTILINE)
+    assert json.loads(at("agents", "get", made["id"], "--json").stdout)["agentName"] == "looked-at"
+    assert at("agents", "get", "nobody-of-that-name").exit_code == 1

@@ -157,6 +157,35 @@ def test_a_contact_has_one_holder(agent: Agent, at: str, name: str) -> None:
     assert other.acquire(at).fencing_token == lease.fencing_token + 1
 
 
+def test_who_waits_in_line_gets_the_contact_when_it_is_free(agent: Agent, at: str, name: str) -> None:
+    first = agent(name).acquire(at, minutes=0.01)
+
+    second = agent(f"{name}-next").acquire(at, wait_seconds=25)
+
+    assert second.fencing_token == first.fencing_token + 1
+
+
+def test_a_lease_is_found_by_its_contact_and_by_its_agent(agent: Agent, at: str, name: str) -> None:
+    mine = agent(name)
+    lease = mine.acquire(at)
+    other = mine.acquire(f"other-{at}")
+
+    assert [one.id for one in mine.leases(contact=at)] == [lease.id]
+    assert {one.id for one in mine.leases(of_agent=name)} == {lease.id, other.id}
+
+
+def test_an_agent_is_configured_member_by_member(operator: Either, name: str) -> None:
+    made = operator.register(name)
+    operator.update_config(made.id, humanizer_enabled=True)
+
+    done = operator.update_config(made.id, humanizer_style="casual")
+
+    assert done["updated"] is True
+    assert operator.config(made.id) == {"humanizer_enabled": True, "humanizer_style": "casual"}
+    with pytest.raises(NotFound):
+        operator.config("agent_0123456789ab")
+
+
 def test_an_old_token_and_one_of_a_lease_that_has_ended_are_told_apart(
     agent: Agent, operator: Either, at: str, name: str
 ) -> None:
@@ -232,4 +261,5 @@ def test_what_loosens_a_control_is_for_a_person(make: Make, place: Place) -> Non
         manager.ask(Call("PATCH", "/v1/agent/config/settings", plain, {"cooldownMinutes": 0}))
 
     assert caught.value.loosens == ("cooldownMinutes",)
+    assert str(caught.value.decision_url).startswith("http")
     assert caught.value.status == 403

@@ -1,6 +1,7 @@
 """Votes in the store, and mail that waits for them: decided, expired and let go in one transaction."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -362,7 +363,7 @@ async def test_a_job_that_fails_harms_no_other_and_the_store_that_is_away_ends_n
     world.advance(61)
     heard, calls = asyncio.Event(), 0
 
-    def fails(_: Tx, tenants: list[str]) -> list[Any]:
+    def fails(_: Tx, tenants: Sequence[str]) -> list[Any]:
         return [ValueError("broken")] * len(tenants)
 
     def away(tx: Tx) -> list[str]:
@@ -372,7 +373,7 @@ async def test_a_job_that_fails_harms_no_other_and_the_store_that_is_away_ends_n
             raise StoreUnavailableError("away")
         return voting.overdue(tx)
 
-    def expire(tx: Tx, tenants: list[str]) -> list[int]:
+    def expire(tx: Tx, tenants: Sequence[str]) -> list[int]:
         done = voting.expire(tx, tenants)
         heard.set()
         return done
