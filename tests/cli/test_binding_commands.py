@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -62,3 +63,44 @@ def test_over_http_an_agents_key_is_rotated(at: Run) -> None:
     assert refused.exit_code == 1
     assert "key_not_found" in refused.stderr
     assert json.loads(at("keys", "unbind", new, "--json").stdout)["unbound"] is True
+
+
+@pytest.fixture
+def paused(at: Run) -> Iterator[None]:
+    """The relay that the package's tests share is closed, and open again afterwards."""
+    assert at("relay", "pause").exit_code == 0
+    yield
+    at("relay", "resume")
+
+
+@pytest.mark.usefixtures("paused")
+def test_mail_that_waits_while_its_agents_key_is_rotated_is_relayed_as_its_agents(at: Run) -> None:
+    agent = json.loads(at("agents", "register", "--agent-name", "waiting", "--no-bind-key", "--json").stdout)["id"]
+    old = json.loads(at("keys", "create", "--label", "old", "--agent", "waiting", "--json").stdout)
+    mail = ("send", "--subject", "s", "--text", "t", "--json")
+    asked = [
+        json.loads(at(*mail, "--to", f"waits{n}@example.net", "--idempotency-key", f"w{n}", key=old["rawKey"]).stdout)
+        for n in range(3)
+    ]
+
+    new = json.loads(at("keys", "create", "--label", "new", "--agent", "waiting", "--json").stdout)
+    ended = at("keys", "revoke", old["id"], "--queued", "keep", "--json")
+    refused = at(*mail, "--to", "waits9@example.net", key=old["rawKey"])
+    at("relay", "resume")
+    again = [
+        at(*mail, "--to", f"waits{n}@example.net", "--idempotency-key", f"w{n}", "--wait", key=new["rawKey"])
+        for n in range(3)
+    ]
+
+    assert [one["status"] for one in asked] == ["queued"] * 3
+    assert json.loads(ended.stdout)["cancelled"] == []
+    assert refused.exit_code == 1
+    assert "unauthorized" in refused.output
+    told = [json.loads(one.stdout) for one in again]
+    assert [one["requestId"] for one in told] == [one["requestId"] for one in asked]
+    assert [one["status"] for one in told] == ["relayed"] * 3
+    for one in told:
+        shown = json.loads(at("requests", "show", one["requestId"], "--json", key=new["rawKey"]).stdout)
+        assert shown["agentId"] == agent
+    events = at("events", "list", "--json").stdout
+    assert old["rawKey"] not in events

@@ -94,3 +94,21 @@ def test_a_mailbox_is_told_to_demand_a_consensus(at: Run) -> None:
     assert made["requireConsensus"] is True
     assert re.search(r"needs a consensus +yes", shown.stdout), shown.stdout
     assert loosened["requireConsensus"] is False
+
+
+def test_a_vote_that_nobody_decides_runs_out_by_itself_and_ends_the_mail_that_waits(at: Run, running: Up) -> None:
+    key, contact = agent(running, at, "left-alone"), "left-alone@example.net"
+    where = ("--contact", contact, "--json", "--url", running.url, "--key", running.key)
+    with running.house.stay("listen", "--events", "coordination.consensus_expired,delivery.blocked", *where) as ear:
+        vote = proposed(at, key, contact, "--timeout", "0.03")
+        args = ("--to", contact, "--subject", "s", "--text", "t", "--require-consensus", vote["id"], "--json")
+        sent = json.loads(at("send", *args, key=key).stdout)
+
+        expired = json.loads(ear.line("consensus_expired").string)
+
+        assert (expired["consensusId"], expired["status"]) == (vote["id"], "expired")
+        if sent["status"] == "pending_approval":  # it was quicker than the vote's two seconds
+            blocked = json.loads(ear.line("delivery.blocked").string)
+            assert (blocked["requestId"], blocked["reason"]) == (sent["requestId"], "consensus_required")
+        else:
+            assert sent["reason"] == "consensus_required"

@@ -1,7 +1,7 @@
-"""Law 8, doors agree: the same mail to the same people through HTTP and SMTP yields the same findings and fingerprint.
+"""Law 8, doors agree: the same mail to the same people through HTTP, SMTP and MCP yields the same findings and fingerprint.
 
-Handed in as bytes by both, the same bytes go to the smarthost, apart from the Received line. Each example is judged on one
-world in which some people are leased, cooling down, suppressed for a campaign or the tenant's own.
+Handed in as bytes by HTTP and SMTP, the same bytes go to the smarthost, apart from the Received line. Each example is judged
+on one world in which some people are leased, cooling down, suppressed for a campaign or the tenant's own.
 """
 
 import asyncio
@@ -10,11 +10,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.record import Document, Receipt
+from gateway.doors.mcp.tool import snake
 from gateway.intake.walk import Ticket
 from tests.databases import Databases
 from tests.doors.door import SEND, Door, a_door, b64
@@ -50,6 +52,7 @@ class Both:
     tickets: list[Ticket] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
     votes: dict[str, str] = field(default_factory=dict)
+    session: dict[str, str] = field(default_factory=dict)
 
     @property
     def door(self) -> Door:
@@ -70,6 +73,27 @@ class Both:
         answer = await self.door.post(SEND, body)
         assert answer.status_code == 200, answer.text
         return self.tickets[-1], self.receipts[-1].record.decision["findings"]
+
+    async def mcp(self, **given: Any) -> tuple[Ticket, list[Document]]:
+        params = {"name": "send_email", "arguments": given}
+        answer = await self.rpc({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        said = answer.json()["result"]
+        assert said["isError"] is False, said
+        return self.tickets[-1], self.receipts[-1].record.decision["findings"]
+
+    async def rpc(self, message: dict[str, Any]) -> httpx.Response:
+        headers = {"Accept": "application/json, text/event-stream", **self.session}
+        answer = await self.door.post("/mcp", message, headers=headers)
+        assert answer.status_code in (200, 202), answer.text
+        return answer
+
+    async def greet(self) -> None:
+        """Begins a session of MCP."""
+        version = "2025-11-25"
+        about = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "law 8", "version": "1"}}
+        answer = await self.rpc({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about})
+        self.session = {"Mcp-Session-Id": answer.headers["mcp-session-id"], "Mcp-Protocol-Version": version}
+        await self.rpc({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     async def smtp(self, raw: bytes, to: list[str]) -> tuple[Ticket, list[Document]]:
         more = "" if raw.isascii() else " SMTPUTF8 BODY=8BITMIME"
@@ -92,6 +116,7 @@ async def both(databases: Databases) -> AsyncIterator[Both]:
             await world.vote(agent, pair.votes["rejected"], "reject")
         intake = door.context.intake
         intake.submit = pair.judged  # type: ignore[method-assign]
+        await pair.greet()
         yield pair
 
 
@@ -201,6 +226,38 @@ def test_a_mail_in_parts_and_the_mail_that_is_made_of_it_are_the_same(run: Run) 
             )
 
             same(one, other)
+            assert found == also
+
+        run(act)
+
+    tried()
+
+
+def test_a_mail_by_a_tool_is_the_same_as_over_http(run: Run) -> None:
+    @given(
+        to=people,
+        bcc=st.lists(st.sampled_from(PEOPLE), unique=True, max_size=2),
+        subject=st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp", "Cn")), max_size=60),
+        text=st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=200),
+        html=st.none() | words,
+        reply=st.none() | st.just("<asked@example.net>"),
+        thread=st.none() | st.just("thread-1"),
+        key=st.none() | st.just("law-8-key"),
+        wishes=orders,
+    )
+    def tried(**mail: Any) -> None:
+        async def act(pair: Both) -> None:
+            names = {"inReplyTo": "reply", "threadId": "thread", "idempotencyKey": "key", "html": "html", "bcc": "bcc"}
+            body = {"from": BOXES[0], "to": mail["to"], "subject": mail["subject"], "text": mail["text"]}
+            body |= {name: mail[drawn] for name, drawn in names.items() if mail[drawn]}
+            wishes, _ = pair.wishes(mail["wishes"])
+            arguments = {snake(name): value for name, value in (body | wishes).items()}
+
+            one, found = await pair.http(**body, **wishes)
+            other, also = await pair.mcp(**arguments)
+
+            same(one, other)
+            assert one.mail.idempotency_key == other.mail.idempotency_key
             assert found == also
 
         run(act)
