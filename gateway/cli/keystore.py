@@ -118,7 +118,9 @@ def bound(config: str | None, tenant: str | None, key_id: str, wish: dict[str, A
     if isinstance(done, Exception):
         fail(done)
     key, new = done
-    return _described(key) | ({"unbound": new} if who is None else {"apiKeyBinding": "bound" if new else "already_bound"})
+    return _described(key) | (
+        {"unbound": new} if who is None else {"apiKeyBinding": "bound" if new else "already_bound"}
+    )
 
 
 def _described(key: "Key") -> dict[str, Any]:

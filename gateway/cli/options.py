@@ -9,6 +9,12 @@ import typer
 
 from gateway import profile
 
+
+def profiles_like(incomplete: str) -> list[str]:
+    """The profiles whose names begin so, for the shell's completion."""
+    return [name for name in profile.names() if name.startswith(incomplete)]
+
+
 Url = Annotated[
     str | None,
     typer.Option(
@@ -53,6 +59,7 @@ Profile = Annotated[
         "--profile",
         envvar="GATEWAY_PROFILE",
         metavar="NAME",
+        autocompletion=profiles_like,
         help="The profile, by name or path; without it, the one that `gateway profiles use` has set.",
         rich_help_panel="Gateway",
     ),

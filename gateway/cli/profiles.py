@@ -12,7 +12,7 @@ from gateway.cli.printing import fail
 SHOWN = 12
 """Characters of a key that are shown: its kind and a little of what tells it from others."""
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The profile's name.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", autocompletion=options.profiles_like, help="The profile's name.")]
 
 
 def list_profiles(as_json: options.Json = False) -> None:
@@ -55,7 +55,12 @@ def use(name: Name, as_json: options.Json = False) -> None:
 
 def show(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The profile's name; without it, the one that is meant.")
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            autocompletion=options.profiles_like,
+            help="The profile's name; without it, the one that is meant.",
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:

@@ -19,7 +19,7 @@ from gateway.client.line import Line, content_type
 from gateway.client.mail import Filters
 from gateway.client.pages import Walk
 from gateway.client.verbs import Verbs
-from gateway.client.where import Place, find
+from gateway.client.where import Place, found
 
 T = TypeVar("T")
 S = TypeVar("S", bound=shapes.Shape)
@@ -42,7 +42,7 @@ class AsyncClient(Verbs):
         timeout: float = 30,
         retries: int = 4,
     ) -> None:
-        place = url if isinstance(url, Place) else find(url, key)
+        place = url if isinstance(url, Place) else found(url, key)
         self._line = Line(place, agent, timeout, retries)
         self._http = httpx.AsyncClient(trust_env=not place.near)
 

@@ -4,6 +4,7 @@ A key of the profile goes only to the gateway that it was made for. Nothing here
 """
 
 import os
+import warnings
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
@@ -31,7 +32,7 @@ class Place:
 def find(url: str | None = None, key: str | None = None) -> Place:
     """Find the gateway and the key. Raises NotSetUp."""
     url, key = url or os.environ.get("GATEWAY_URL"), key or os.environ.get("GATEWAY_KEY")
-    warnings: list[str] = []
+    worries: list[str] = []
     known = None
     if url is None or key is None:
         try:
@@ -39,7 +40,7 @@ def find(url: str | None = None, key: str | None = None) -> Place:
         except ValueError as error:
             raise NotSetUp("profile", str(error)) from None
         if known is not None and profile.shared():
-            warnings.append(f"others may read {profile.place()}: run chmod 600 on it")
+            worries.append(f"others may read {profile.place()}: run chmod 600 on it")
     url = (url or (known.url if known else DEFAULT_URL)).rstrip("/")
     parts = _parts(url)
     if key is None and known is not None and _belongs(parts, urlsplit(known.url)):
@@ -52,8 +53,16 @@ def find(url: str | None = None, key: str | None = None) -> Place:
     if not key.isascii() or not key.isprintable() or " " in key:
         raise NotSetUp("key", "the API key holds characters that no key has")
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-        warnings.append(f"the key goes to {parts.hostname} without TLS")
-    return Place(url, key, tuple(warnings))
+        worries.append(f"the key goes to {parts.hostname} without TLS")
+    return Place(url, key, tuple(worries))
+
+
+def found(url: str | None, key: str | None) -> Place:
+    """The same for a client, whose caller is warned by Python's own means. Raises NotSetUp."""
+    place = find(url, key)
+    for words in place.warnings:
+        warnings.warn(words, stacklevel=3)
+    return place
 
 
 def _parts(url: str) -> SplitResult:

@@ -39,7 +39,9 @@ class Registration(Shape):
 
     agent_name: AgentName = Field(description="Unique in the tenant; the agent of that name is refreshed.")
     agent_role: Name = "general"
-    bind_key: bool = Field(default=False, description="Let the calling key act as this agent, until an operator changes that.")
+    bind_key: bool = Field(
+        default=False, description="Let the calling key act as this agent, until an operator changes that."
+    )
     owner: Words | None = Field(None, description="Who answers for the agent; without it, as it was.")
     metadata: Metadata = Field(default={}, description="Kept with the agent.")
 

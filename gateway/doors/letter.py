@@ -45,8 +45,7 @@ def write(
 ) -> Letter:
     """Make the ticket of a request; `may_be_empty` is for one that only asks. Raises Faults, Refusal.
 
-    Of a raw message `said` is what a door has read already, `people` its envelope where headers do not count, and `trace`
-    what the door puts before it.
+    Of a raw message `said` is what a door has read of it, `people` its envelope, and `trace` what the door puts before it.
     """
     template = _template(asked)
     if not asked.says_something and not may_be_empty:

@@ -228,7 +228,7 @@ def _held_sends(d: Dialect) -> sa.Executable:
         sa.select(deliveries)
         .where(d.owned(deliveries.c.send_id, "ids"), deliveries.c.state == sa.literal_column("'held'"))
         .where(deliveries.c.reason == sa.bindparam("why"))
-        .order_by(deliveries.c.id)
+        .order_by(deliveries.c.send_id, deliveries.c.id)  # by the id alone SQLite would read all of the tenant's rows
     )
     return d.for_update(select, deliveries)
 

@@ -181,7 +181,7 @@ def test_an_agent_is_configured_member_by_member(operator: Either, name: str) ->
     done = operator.update_config(made.id, humanizer_style="casual")
 
     assert done["updated"] is True
-    assert operator.config(made.id) == {"humanizer_enabled": True, "humanizer_style": "casual"}
+    assert {"humanizer_enabled": True, "humanizer_style": "casual"}.items() <= operator.config(made.id).items()
     with pytest.raises(NotFound):
         operator.config("agent_0123456789ab")
 

@@ -4,11 +4,12 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
+from typing import assert_type
 
 import pytest
 
 from gateway import client, profile
-from gateway.client import AsyncClient, Client, NotSetUp
+from gateway.client import AsyncClient, Client, Event, Lease, NotSetUp, Sent
 from gateway.client.verbs import Verb, Verbs
 from gateway.profile import Profile
 from tests.client.conftest import Make, Place
@@ -106,6 +107,29 @@ def test_the_key_of_a_profile_goes_nowhere_else(make: Make) -> None:
 
     with pytest.raises(NotSetUp, match="is for another gateway"):
         make("https://elsewhere.example.com")
+
+
+def test_a_key_in_clear_to_another_machine_is_warned_about(make: Make) -> None:
+    with pytest.warns(UserWarning, match="without TLS"):
+        make("http://mail.example.com", "gk_live_x")
+
+
+def test_a_profile_that_others_may_read_is_warned_about(make: Make) -> None:
+    profile.write(Profile("http://127.0.0.1:1", "gk_live_x")).chmod(0o644)
+
+    with pytest.warns(UserWarning, match="chmod 600"):
+        make()
+
+
+async def typed(one: Client, other: AsyncClient) -> None:
+    """What a type checker has to see; it is read by mypy and never run."""
+    assert_type(one.acquire("pat@example.net"), Lease)
+    assert_type(one.send("pat@example.net", subject="s", text="t"), Sent)
+    assert_type(await other.send("pat@example.net", subject="s", text="t"), Sent)
+    assert_type(list(one.requests(status="queued")), list[Sent])
+    assert_type([event async for event in other.listen("send.*")], list[Event])
+    one.send("pat@example.net", subjekt="s")  # type: ignore[call-arg]
+    await other.vote("id", "maybe")  # type: ignore[arg-type]
 
 
 def test_an_agent_that_no_header_can_hold_is_refused_at_once(make: Make) -> None:

@@ -346,6 +346,24 @@ async def test_what_is_refused_when_it_is_confirmed_waits_on(door: Door) -> None
     assert (await decide(door, refused)).json()["status"] == "confirmed"
 
 
+@pytest.mark.parametrize("by", ["operator", "local"])
+async def test_what_was_carried_out_is_told_where_nothing_more_can_be_written(
+    door: Door, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    door.add_key("local", scopes=keys.SCOPES, mailboxes=(door.world.box[BOXES[0]].id,))
+    refused = await asked(door, "POST", KEYS, WIDER)
+
+    def down(*_: object) -> list[Exception]:
+        return [StoreUnavailableError("down")]
+
+    monkeypatch.setattr(decisions, "done", down)
+    monkeypatch.setattr(decisions, "put_back", down)
+    answer = await decide(door, refused, by=by)
+
+    assert (answer.status_code, answer.json()["status"]) == ({"operator": 200, "local": 409}[by], "confirmed")
+    assert ("rawKey" in answer.json()["result"]["body"]) == (by == "operator")
+
+
 async def test_another_tenants_decisions_are_not_there(door: Door) -> None:
     from gateway.store import agents
 

@@ -5,12 +5,13 @@ check and every lock applies again, and its answer, which may hold a new key's s
 """
 
 import json
+import logging
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
 
-from gateway.core.errors import NotFoundError
+from gateway.core.errors import NotFoundError, StoreUnavailableError
 from gateway.core.record import Document, instant
 from gateway.doors.auth import Grant
 from gateway.doors.context import Context
@@ -26,6 +27,7 @@ from gateway.store.decisions import Act, Decision
 from gateway.store.tx import Tx
 from gateway.store.writer import Rank
 
+log = logging.getLogger(__name__)
 router = APIRouter(tags=["decisions"], responses=PROBLEMS)
 Asking = Annotated[Grant, Depends(Needs("read", "send"))]
 
@@ -111,12 +113,16 @@ async def _confirmed(request: Request, context: Context, act: Act) -> Response:
     claimed = await context.writer.do(Rank.FORBID, (act.tenant,), decisions.claim, act)
     status, body = await _carried_out(request, claimed)
     after = decisions.done if status < REFUSED else decisions.put_back
-    found = await context.writer.do(Rank.FORBID, (act.tenant,), after, act)
+    found = claimed
+    try:
+        found = await context.writer.do(Rank.FORBID, (act.tenant,), after, act)
+    except StoreUnavailableError:  # what was done is done: its answer, which may hold a key, must not be lost
+        log.warning("what became of a decision could not be written down", extra={"decision": act.id, "status": status})
     result = {"status": status, "body": body}
     said = {"decisionId": found.id, "decision": "confirm", "status": found.status, "result": result}
     if status < REFUSED:
         return reply(said)
-    return problem(CONFLICT, "decision_not_carried_out", "what was asked for was refused; it waits on", said)
+    return problem(CONFLICT, "decision_not_carried_out", "what was asked for was refused; see its result", said)
 
 
 async def _carried_out(request: Request, decision: Decision) -> tuple[int, object]:

@@ -87,7 +87,7 @@ VOTED = ("action", "contactEmail", "reason", "status", "timeoutAt", "approve", "
 
 def _consensus(body: dict[str, Any]) -> dict[str, Any]:
     said = {"ok": True, "consensus_id": body["id"]} | told.plain(body, *VOTED)
-    return said | {"next_action": body.get("nextAction") or "wait for the votes: read get_consensus"}
+    return said | {"next_action": told.following(body.get("nextAction") or "wait for the votes: read get_consensus")}
 
 
 async def create_consensus(given: Arguments, ask: Ask) -> Told:

@@ -1,5 +1,6 @@
 """Answers of the HTTP door made small: what a model acts on, and nothing that nobody acts on."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -8,7 +9,15 @@ from gateway.doors.mcp.tool import Answer, Told, snake
 
 HOLDS = ("unknown", "pending_approval")
 FIRST = {"lease_required": "acquire_first", "lease_expired": "acquire_first"}
-MEND = ("recipient_not_allowed", "invalid_message", "message_too_large", "sender_not_allowed")
+MEND = (
+    "recipient_not_allowed",
+    "invalid_message",
+    "message_too_large",
+    "sender_not_allowed",
+    "mailbox_not_active",
+    "mailbox_paused",
+    "consensus_required",
+)
 NEXT = {
     "invalid_request": "mend the arguments that errors names, then call again",
     "agent_mismatch": "leave agent_name and agent_id out: your key acts as one agent alone",
@@ -49,7 +58,9 @@ def refused(answer: Answer) -> Told:
     later = answer.status in LATER
     said: dict[str, Any] = {"ok": False, "reason": slug, "detail": body.get("message", "it failed")}
     said |= plain(body, *ERROR_MEMBERS, "decisionUrl", "retryAfter")
-    said["next_action"] = body.get("nextAction") or NEXT.get(slug, "read detail; do not call again unchanged")
+    said["next_action"] = following(str(body.get("nextAction") or "")) or NEXT.get(
+        slug, "read detail; do not call again unchanged"
+    )
     said["repeat"] = "after_until" if later else "never" if slug == "human_decision_required" else "fix_first"
     if body.get("errors"):
         said["errors"] = [{"field": snake(one["field"]), "message": one["message"]} for one in body["errors"]]
@@ -68,14 +79,36 @@ def of_send(answer: Answer) -> Told:
     if body.get("retryAt"):
         said["until"] = body["retryAt"]
     said |= plain(body, "used", "limit", "scheduledAt", "unknownRequestId", "firstRequestId", "warnings")
-    said["next_action"] = body.get("nextAction") or "nothing; it is on its way"
+    said["next_action"] = following(body.get("nextAction") or "nothing; it is on its way")
     said["repeat"] = _repeat(body)
+    if said["repeat"] == "fix_first":
+        said["errors"] = [_wrong(one) for one in body["findings"] if one["verdict"] == "refuse"]
     people = [
         {"email": one["email"], "status": one["status"]} | plain(one, "reason", "detail") for one in body["recipients"]
     ]
     if len(people) > 1 and (len({one["status"] for one in people}) > 1 or any("reason" in one for one in people)):
         said["recipients"] = people
     return Told(said)
+
+
+WORDS = {
+    "fix": "mend what errors names, then call again with the same idempotency_key",
+    "retryAt": "until",
+    "requireConsensusId": "require_consensus_id",
+}
+"""Next actions, or words in them, that a model knows by other names."""
+_NAMES = re.compile("retryAt|requireConsensusId")
+
+
+def following(text: str) -> str:
+    """A next action in the words of the tools."""
+    return WORDS.get(text) or _NAMES.sub(lambda found: WORDS[found[0]], text)
+
+
+def _wrong(finding: Mapping[str, Any]) -> dict[str, Any]:
+    """What is to be mended."""
+    said = {"field": finding.get("field") or finding["rule"], "message": finding.get("why") or finding["detail"]}
+    return said | plain(finding, "recipient", "limit")
 
 
 def _repeat(body: Mapping[str, Any]) -> str:
@@ -85,9 +118,9 @@ def _repeat(body: Mapping[str, Any]) -> str:
     reason = str(body.get("reason"))
     if reason in FIRST:
         return FIRST[reason]
-    if body.get("retryAt"):
+    if any(one["reason"] == reason and one["verdict"] == "defer" for one in body["findings"]):
         return "after_until"
-    return "fix_first" if reason in MEND or reason.startswith("consensus_required") else "never"
+    return "fix_first" if reason in MEND else "never"
 
 
 def of_lease(answer: Answer) -> Told:
@@ -97,7 +130,7 @@ def of_lease(answer: Answer) -> Told:
     body: Mapping[str, Any] = answer.body
     if body.get("conflict"):
         said = {"ok": False, "reason": body["reason"], **holder(body), "until": body["retryAt"]}
-        return Told(said | {"next_action": body["nextAction"], "repeat": "after_until"})
+        return Told(said | {"next_action": following(body["nextAction"]), "repeat": "after_until"})
     said = {"ok": True, "lease_id": body["id"], "until": body["expiresAt"]}
     said |= plain(body, "fencingToken", "contactEmail", "agentName", "intent", "withdrew")
     said["next_action"] = "send with fencing_token; renew_lease before `until` while you work; release_lease when done"
