@@ -132,9 +132,7 @@ def _acquire(tx: Tx, wish: Acquire) -> Lease | Held:
     alive = row is not None and row["expires_us"] > now
     until = now + round(wish.seconds * US)
     if row is not None and alive and row["owner"] == wish.agent:
-        tx.run(_extend, {"tenant": wish.tenant, "contact": wish.contact, "until": until, "purpose": wish.intent})
-        lease_events.note(tx, wish.tenant, "extended", row, until)
-        return _lease(tx, wish, row["lease_id"], row["token"], row["acquired_us"], until, ())
+        return _extended(tx, wish, row, until)
     operator = wish.operator_reason is not None
     if row is not None and alive and not operator:
         ends = from_us(row["expires_us"])
@@ -178,6 +176,12 @@ def _acquire(tx: Tx, wish: Acquire) -> Lease | Held:
         data["override"] = wish.operator_reason
     events.append(tx, [events.Event(wish.tenant, "lease.acquired", contact=wish.contact, actor=wish.agent, data=data)])
     return _lease(tx, wish, lease_id, token, now, until, withdrew)
+
+
+def _extended(tx: Tx, wish: Acquire, row: Row, until: int) -> Lease:
+    tx.run(_extend, {"tenant": wish.tenant, "contact": wish.contact, "until": until, "purpose": wish.intent})
+    lease_events.note(tx, wish.tenant, "extended", row, until)
+    return _lease(tx, wish, row["lease_id"], row["token"], row["acquired_us"], until, ())
 
 
 def _flights_of_others(tx: Tx, wish: Acquire) -> list[Row]:

@@ -110,10 +110,10 @@ def test_every_bad_line_is_named_with_its_number_and_the_good_ones_go_in(at: Run
 
 
 def test_a_dry_run_tells_the_same_and_writes_nothing(at: Run) -> None:
-    lines = "email,reasonCode\ndry@example.net,complaint\nx,complaint\n"
+    lines = "email,reasonCode\ndry-import@example.net,complaint\nx,complaint\n"
 
     result = at("suppressions", "import", "-", "--dry-run", "--json", stdin=lines)
-    checked = at("suppressions", "check", "--email", "dry@example.net", "--json")
+    checked = at("suppressions", "check", "--email", "dry-import@example.net", "--json")
 
     body = json.loads(result.stdout)
     assert result.exit_code == 1

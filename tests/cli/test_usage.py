@@ -23,7 +23,7 @@ COMMANDS = [
     "contacts list", "contacts sync", "decisions confirm", "decisions list", "decisions reject", "decisions show",
     "demo", "doctor", "events list", "init", "keys bind", "keys create", "keys list", "keys narrow", "keys revoke",
     "keys unbind", "listen", "mailboxes add", "mailboxes list", "mailboxes pause", "mailboxes resume", "mailboxes set",
-    "mailboxes show", "migrate", "profiles list", "profiles show", "profiles use", "relay pause", "relay resume",
+    "mailboxes show", "mcp", "migrate", "profiles list", "profiles show", "profiles use", "relay pause", "relay resume",
     "relay status", "requests cancel", "requests list", "requests resolve", "requests show", "send", "send batch",
     "serve", "sink", "suppressions add", "suppressions check", "suppressions export", "suppressions import",
     "suppressions list", "suppressions remove", "templates add-version", "templates create", "templates get",
@@ -65,7 +65,7 @@ def test_help_is_printed_for_every_command(run: Run, name: str) -> None:
     assert "Usage: " in result.stdout
 
 
-@pytest.mark.parametrize("name", [name for name in sorted(ALL) if name not in {"demo", "serve", "sink"}])
+@pytest.mark.parametrize("name", [name for name in sorted(ALL) if name not in {"demo", "mcp", "serve", "sink"}])
 def test_every_command_that_answers_can_answer_in_json(name: str) -> None:
     assert "--json" in [flag for option in ALL[name].params for flag in option.opts]
 

@@ -19,7 +19,7 @@ from gateway.client import (
     Suppressed,
     Unauthorized,
 )
-from gateway.client.call import Call, plain
+from gateway.client.call import LINES, Call, plain
 from tests.client.asked import Either
 from tests.client.conftest import Make, Place
 
@@ -101,6 +101,19 @@ def test_a_batch_gives_each_mail_its_key(operator: Either, at: str) -> None:
     assert done.total == 2
     with pytest.raises(ValueError, match="at most 500"):
         operator.batch([{"to": at}] * 501)
+
+
+def test_an_answer_in_lines_comes_line_by_line(operator: Either, at: str) -> None:
+    mails = {"sends": [{"to": f"{n}-{at}", "idempotencyKey": f"{n}-{at}", **MAIL} for n in range(3)]}
+    call = Call("POST", "/v1/agent/batch/request-send", plain, mails, accept=LINES)
+
+    *results, totals = operator.lines(call)
+
+    assert [(one["index"], one["status"]) for one in results] == [(n, "queued") for n in range(3)]
+    assert totals["total"] == 3
+    assert [one["tenant_id"] for one in operator.lines(Call("GET", "/v1/agent/whoami", plain))] == ["default"]
+    with pytest.raises(NotFound):
+        list(operator.lines(Call("GET", "/v1/nowhere", plain)))
 
 
 def test_a_time_needs_its_offset_and_may_be_far(operator: Either, at: str) -> None:
