@@ -48,6 +48,11 @@ def chosen(name: str | None) -> Iterator[None]:
         _chosen.reset(before)
 
 
+def is_chosen() -> bool:
+    """Whether a profile was chosen for this command: then a gateway is meant, whatever else is at hand."""
+    return _chosen.get() is not None
+
+
 def named(name: str) -> Path:
     """The file of a profile: below `home` for a bare name, else the path that was given."""
     return home() / f"{name}.toml" if NAME.fullmatch(name) else Path(name)

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 30.0
 UNAUTHORIZED = 401
 TEMPORARY = 500
-PLAIN = frozenset(
-    {"error", "message", "detail", "title", "type", "status", "statusCode", "instance", "errors", "fields"}
-)
+PLAIN = frozenset({"error", "message", "detail", "title", "type", "status", "instance", "errors"})
 """Members of an error that are printed in their own way, or say nothing new."""
 
 
@@ -123,6 +121,8 @@ class Api:
         return f"the connection to {self.url} broke ({cause}); {retry or 'ask again'}"
 
     def _refuse(self, error: "GatewayError", retry: str) -> None:
+        from gateway.client.errors import Invalid
+
         body = error.body
         if self._json:
             printing.document(body)
@@ -131,25 +131,13 @@ class Api:
             shown = ", ".join(map(str, value)) if isinstance(value, list) else value
             if name not in PLAIN and isinstance(shown, str | int | float):
                 words = f"{words}; {name}: {shown}"
-        for field in _fields(body):
-            printing.note(f"  {field}")
+        for field, why in error.errors.items() if isinstance(error, Invalid) else ():
+            printing.note(f"  {field}: {why}")
         if error.status == UNAUTHORIZED:
             words = f"{words}; check --key, GATEWAY_KEY and {profile.place()}"
         if error.status >= TEMPORARY and retry:
             words = f"{words}; {retry}"
         fail(f"{error.status} {member(body, 'error') or ''}: {words}")
-
-
-def _fields(body: dict[str, Any]) -> list[str]:
-    """The wrong fields that an error names, one line each."""
-    named = body.get("errors") or body.get("fields") or []
-    if isinstance(named, dict):
-        return [f"{name}: {clean(why)}" for name, why in named.items()]
-    lines = []
-    for one in named if isinstance(named, list) else []:
-        where, why = member(one, "field"), member(one, "message") or member(one, "why")
-        lines.append(f"{where}: {why}" if where else clean(one))
-    return lines
 
 
 def agent_header(agent: str | None) -> dict[str, str]:

@@ -16,10 +16,12 @@ DEFAULT_TENANT = "default"
 
 
 def elsewhere(config: str | None) -> bool:
-    """Whether there is no database here, but a profile that knows a gateway."""
+    """Whether a profile was chosen, or there is no database here but a profile that knows a gateway."""
     from gateway.store import dialect_of
     from gateway.store.migrate import revisions
 
+    if profile.is_chosen():
+        return True
     try:
         here, _ = revisions(dialect_of(settings_of(config).database_url))
         return here is None and profile.read() is not None

@@ -57,10 +57,9 @@ Profile = Annotated[
     str | None,
     typer.Option(
         "--profile",
-        envvar="GATEWAY_PROFILE",
         metavar="NAME",
         autocompletion=profiles_like,
-        help="The profile, by name or path; without it, the one that `gateway profiles use` has set.",
+        help="The profile, by name or path; without it, what GATEWAY_PROFILE names, else `gateway profiles use` has set.",
         rich_help_panel="Gateway",
     ),
 ]

@@ -159,11 +159,13 @@ class Invalid(GatewayError):
     @property
     def errors(self) -> dict[str, str]:
         """What is wrong, by field."""
-        found = self.body.get("errors") or self.body.get("fields") or []
-        if isinstance(found, dict):
-            return {str(name): str(why) for name, why in found.items()}
-        pairs = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-        return {str(one.get("field")): str(one.get("message") or one.get("why")) for one in pairs}
+        found = self.body.get("errors")
+        said: dict[str, str] = {}
+        for one in found if isinstance(found, list) else ():
+            if isinstance(one, dict):
+                name, why = str(one.get("field")), str(one.get("message"))
+                said[name] = f"{said[name]}; {why}" if name in said else why
+        return said
 
 
 class Conflict(GatewayError):

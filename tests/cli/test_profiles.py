@@ -119,3 +119,17 @@ def test_init_writes_the_profile_that_it_is_told(run: Run, two: Path) -> None:
 
     assert profile.read(two / "made.toml") == Profile("http://127.0.0.1:8080", made["rawKey"])
     assert profile.read() == HERE
+
+
+def test_who_names_a_profile_means_its_gateway_and_not_the_store_that_is_here(run: Run, running: Up, two: Path) -> None:
+    run("init", "--profile", "here")
+    with profile.chosen("up"):
+        profile.write(Profile(running.url, running.key))
+
+    here, there = (
+        [one["keyPrefix"] for one in json.loads(run("keys", "list", "--json", *args).stdout)]
+        for args in ((), ("--profile", "up"))
+    )
+
+    assert running.key.startswith(there[0])
+    assert there[0] not in here

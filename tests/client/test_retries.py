@@ -6,7 +6,9 @@ import pytest
 
 from gateway.client import (
     Forbidden,
+    GatewayError,
     Held,
+    Invalid,
     LimitExceeded,
     NotAGateway,
     TooMany,
@@ -216,3 +218,23 @@ def _asked(client: Either, going: object) -> None:
         client.whoami()
     finally:
         going.set()  # type: ignore[attr-defined]
+
+
+def test_two_faults_of_one_field_are_both_told(make: Make) -> None:
+    faults = [{"field": "to", "message": "is needed"}, {"field": "to", "message": "is no list"}, "odd"]
+    body = {"error": "invalid_request", "message": "some fields are not valid", "errors": faults}
+    with scripted(said(422, body)) as server, pytest.raises(Invalid) as caught:
+        make(server.url, KEY).send("pat@example.net", **MAIL)
+
+    assert caught.value.errors == {"to": "is needed; is no list"}
+    assert str(caught.value) == "422 invalid_request: some fields are not valid; to is needed; is no list"
+
+
+@pytest.mark.parametrize("content", [b"<html>", b"[1]"])
+def test_an_error_that_says_nothing_is_one_all_the_same(make: Make, content: bytes) -> None:
+    page = b"HTTP/1.1 418 Odd\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + content
+    with scripted(lambda _: page) as server, pytest.raises(GatewayError) as caught:
+        make(server.url, KEY).whoami()
+
+    assert caught.value.status == 418
+    assert caught.value.retry_at is None
