@@ -30,8 +30,9 @@ class Place:
 
 
 def find(url: str | None = None, key: str | None = None) -> Place:
-    """Find the gateway and the key. Raises NotSetUp."""
-    url, key = url or os.environ.get("GATEWAY_URL"), key or os.environ.get("GATEWAY_KEY")
+    """Find the gateway and the key; a profile that was chosen by name goes before variables. Raises NotSetUp."""
+    if not profile.is_chosen():
+        url, key = url or os.environ.get("GATEWAY_URL"), key or os.environ.get("GATEWAY_KEY")
     worries: list[str] = []
     known = None
     if url is None or key is None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from functools import cached_property
+from typing import cast
 
 
 class Verdict(IntEnum):
@@ -81,6 +82,12 @@ class Reason:
         return Finding(self, recipient, until, estimate, text or self.text, extra)
 
 
+def timeless(value: Mapping[str, object]) -> dict[str, object]:
+    """The members without times, in members of members too: a lease that was extended is the same obstacle."""
+    kept = ((name, one) for name, one in value.items() if not isinstance(one, datetime))
+    return {n: timeless(cast("Mapping[str, object]", v)) if isinstance(v, Mapping) else v for n, v in kept}
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What one policy found: reason, whom it concerns, until when. `observed` ones are listed and change nothing."""
@@ -102,7 +109,7 @@ class Finding:
     @property
     def mark(self) -> str:
         """What an approval names: the policy, its reason, whom it concerns and what exactly was found, but for times."""
-        about = [f"{name}={value}" for name, value in sorted(self.extra.items()) if not isinstance(value, datetime)]
+        about = [f"{name}={value}" for name, value in sorted(timeless(self.extra).items())]
         return " ".join([self.policy, self.reason.slug, *([self.recipient] if self.recipient else []), *about])
 
     def by(self, policy: str, *, observed: bool) -> "Finding":

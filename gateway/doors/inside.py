@@ -1,5 +1,6 @@
 """A request that is made inside this process: the application answers as it would over the wire, without a connection."""
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -43,7 +44,9 @@ async def carry(
     gone: list[Message] = []
 
     async def receive() -> Message:
-        return coming.pop() if coming else {"type": "http.disconnect"}
+        if not coming:
+            await asyncio.Event().wait()  # who asks whether the caller has hung up must not hear that it has
+        return coming.pop()
 
     async def send(message: Message) -> None:
         gone.append(message)

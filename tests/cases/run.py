@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.cases import acts, dialogue, letters, starts, submit, upstream, words
+from tests.cases import acts, dialogue, letters, starts, submit, tools, upstream, words
 from tests.cases.book import Case
 from tests.cases.house import House, a_house
 from tests.cases.more import MORE
@@ -73,7 +73,7 @@ async def run(case: Case, databases: Databases, *, seconds: float = 5.0) -> Resu
         else:
             setup = {name: value for name, value in case.setup.items() if name not in words.ACTS}
             outside = _needs_processes(case)
-            script = starts.waits(case.steps) if case.kind == "scenario" else ""
+            script = starts.waits(case.steps) if case.kind == "scenario" else _slow(setup)
             about = {"outside": outside, "smtp": submit.WORD in case.text}
             house_of = a_house(
                 databases, Path(folder), script, beginning(case), **about, **_settings(setup | _asked(case))
@@ -85,6 +85,11 @@ async def run(case: Case, databases: Databases, *, seconds: float = 5.0) -> Resu
     if case.id in DIFFERS:
         notes.append(f"differs ({DIFFERS[case.id].heading}): {DIFFERS[case.id].words}")
     return Result(case, faults, notes, time.monotonic() - begun)
+
+
+def _slow(setup: dict[str, Any]) -> str:
+    """The script of a smarthost that takes its time with the final dot."""
+    return f"DOT DELAY {setup['relay_delay_s'] / tools.SCALE:g}\n" if "relay_delay_s" in setup else ""
 
 
 def _settings(setup: dict[str, Any]) -> dict[str, Any]:
@@ -144,6 +149,9 @@ async def _http(play: Play, seconds: float) -> None:
 
 async def _ask(play: Play, number: int, step: dict[str, Any], index: int = 0) -> None:
     """A step that is a call, or hands a mail in over SMTP."""
+    if tools.speaks(step):
+        await tools.speak(play, number, step, index)
+        return
     by_mail = submit.WORD in {*step, step.get("op")}
     await (submit.submit if by_mail else Play.ask)(play, number, step, index)
 

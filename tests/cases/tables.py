@@ -12,7 +12,6 @@ LEFT_OUT_KINDS = {"eml-in": NO_INBOUND}
 LEFT_OUT_LISTENERS = {"bounce": NO_INBOUND}
 """Dialogues with a door that is not there, by its name."""
 LEFT_OUT = {
-    "B73": "needs the MCP tools, which are not there yet; the key that is derived without one is in tests/doors",
     "B84": NO_APPROVALS,
     "B86": NO_APPROVALS,
     "B101": NO_INBOUND + "; that nobody submits with the null sender, or to it, is in tests/doors/smtp/test_cases.py",

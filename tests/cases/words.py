@@ -28,7 +28,9 @@ ACTS = {"suppress", "suppressed", "leases", "domain_aliases"}
 """What a `setup` asks the driver to do, not the gateway to be."""
 LEAST_BYTES = 1024
 """The least that the largest message may be set to; a case that wants less has its mails made longer by as much."""
-NOTHING_TO_SET = {"upstream", "dns", "database", "processes", "seconds", "tz", "near_duplicate"}
+NOTHING_TO_SET = {
+    "upstream", "dns", "database", "processes", "seconds", "tz", "near_duplicate", "tool_timeout_s", "relay_delay_s"
+}  # fmt: skip
 """Words of a `setup` that are so in every house (no look-up of names, a sink), or that an act reads."""
 
 

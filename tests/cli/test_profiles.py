@@ -133,3 +133,16 @@ def test_who_names_a_profile_means_its_gateway_and_not_the_store_that_is_here(ru
 
     assert running.key.startswith(there[0])
     assert there[0] not in here
+
+
+def test_a_profile_that_is_named_goes_before_variables(
+    run: Run, running: Up, two: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with profile.chosen("up"):
+        profile.write(Profile(running.url, running.key))
+    monkeypatch.setenv("GATEWAY_URL", HERE.url)
+    monkeypatch.setenv("GATEWAY_KEY", HERE.key)
+
+    assert run("agents", "leases", "--profile", "up").exit_code == 0
+    other = run("agents", "leases", "--profile", "up", "--key", THERE.key)
+    assert other.stderr.startswith("error: 401 ")

@@ -167,3 +167,16 @@ def test_a_decision_waits_where_nothing_refuses_but_what_will_pass() -> None:
 
 def test_what_the_house_itself_says_is_known_by_its_slugs() -> None:
     assert [reason.slug for reason in CORE_REASONS] == ["policy_error", "store_unavailable", "idempotency_key_reused"]
+
+
+def test_an_approval_holds_though_a_time_within_the_obstacle_has_moved() -> None:
+    def held(hour: int) -> Finding:
+        holder = {"agentId": "agent-b", "expiresAt": NOW.replace(hour=hour), "kind": "lease"}
+        return HELD.about("pat@example.com", leaseHolder=holder).by("lease", observed=False)
+
+    before, after = held(1), held(2)
+    other = HELD.about("pat@example.com", leaseHolder={"agentId": "agent-c"}).by("lease", observed=False)
+
+    assert before.mark == after.mark
+    assert decided(after, approved=frozenset({before.mark})).verdict is PASS
+    assert decided(other, approved=frozenset({before.mark})).verdict is HOLD

@@ -5,6 +5,7 @@ at its next call.
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import Mapping
@@ -33,6 +34,8 @@ IDLE_SECONDS = 1800.0
 """After which a session that asks nothing is forgotten; its client begins another one."""
 LEAVE = "gateway.leave"
 """What takes a request out of the number of those under way: a stream for the server's own messages may last for days."""
+LAST_SECONDS = 5.0
+"""How long a stop waits for calls that are under way: a call that is cut off leaves its model in doubt."""
 logging.getLogger("mcp").setLevel(logging.ERROR)  # what strangers get wrong is answered and not logged
 
 
@@ -49,6 +52,9 @@ class Door:
             max_request_body_size=body_max,
             max_sessions=SESSIONS_MAX,
         )
+        self._calls = 0
+        self._stopping = False
+        self._quiet = asyncio.Event()
         self._ending = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
@@ -71,19 +77,33 @@ class Door:
         await opened.wait()
 
     async def stop(self) -> None:
-        """End all sessions."""
+        """End all sessions, once their calls have come to an end; who comes meanwhile is told to come again."""
+        self._stopping = True
+        if self._calls:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._quiet.wait(), LAST_SECONDS)
         self._ending.set()
         if self._running is not None:
             await asyncio.wait({self._running})
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request of the protocol. Raises Refusal 401, 429."""
+        """Serve one request of the protocol. Raises Refusal 401, 429, 503."""
         grant = await _granted(self.auth, Request(scope))
-        if scope["method"] == "GET":
-            scope.get(LEAVE, lambda: None)()
+        if self._stopping:
+            raise Refusal(503, "overloaded", "the gateway is stopping; ask again, with the same key", retryAfter=1)
         who = f"{grant.tenant}/{grant.key_id}"
         scope["user"] = AuthenticatedUser(AccessToken(token=grant.prefix, client_id=who, scopes=sorted(grant.scopes)))
-        await self.manager.handle_request(scope, receive, send)
+        if scope["method"] == "GET":  # a stream; the end of its session is its own
+            scope.get(LEAVE, lambda: None)()
+            await self.manager.handle_request(scope, receive, send)
+            return
+        self._calls += 1
+        try:
+            await self.manager.handle_request(scope, receive, send)
+        finally:
+            self._calls -= 1
+            if self._stopping and not self._calls:
+                self._quiet.set()
 
 
 class _Endpoint:
