@@ -101,13 +101,19 @@ class Worker:
         if hurried or await asyncio.to_thread(self.store.read, lambda tx: outbox.any_due(tx, fresh_us)):
             holding = frozenset((job.claim.tenant, job.claim.delivery) for job in self._under_way.values())
             wish = ClaimRequest(self.store.epoch, free, fresh_us, holding if self._doubtful else None)
-            claims: list[Claim] = await self.writer.do(Rank.CLAIM, (), outbox.claim, wish)
+            claims: list[Claim] = await self.writer.do(Rank.CLAIM, await self._strays(), outbox.claim, wish)
             self._doubtful = False
             for claim in claims:
                 self._begin(claim)
             if claims:
                 return
         await self._pause(POLL)
+
+    async def _strays(self) -> list[str]:
+        """The tenants of whom something may be claimed that this worker knows nothing of."""
+        if not self._doubtful:
+            return []
+        return await asyncio.to_thread(self.store.read, lambda tx: outbox.tenants_of(tx, self.store.epoch))
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

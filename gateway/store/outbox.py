@@ -41,7 +41,8 @@ class ClaimRequest:
     """How many rows a worker wants; `fresh_us`: rows judged longer ago are left to the release.
 
     `holding` are the deliveries, by tenant and id, that the worker has under way: whatever else is claimed under its epoch
-    was claimed by a commit whose outcome it never learned, and is free again. `None`: nothing is looked for.
+    was claimed by a commit whose outcome it never learned, and is free again, as far as the transaction holds the locks of
+    `tenants_of` (what is set free is told in the log). `None`: nothing is looked for.
     """
 
     epoch: str
@@ -112,10 +113,20 @@ def _claimed(d: Dialect) -> sa.Executable:
     return d.for_update(select, deliveries)
 
 
+def _tenants(_: Dialect) -> sa.Executable:
+    mine = (taken, deliveries.c.epoch == sa.bindparam("by"), deliveries.c.state == sa.literal_column("'claimed'"))
+    return sa.select(deliveries.c.tenant).where(*mine).distinct().order_by(deliveries.c.tenant)
+
+
+def tenants_of(tx: Tx, epoch: str) -> list[str]:
+    """The tenants of whom something is claimed under an epoch."""
+    return [row["tenant"] for row in tx.rows(_tenants, {"by": epoch})]
+
+
 def _free_strays(tx: Tx, request: ClaimRequest) -> None:
     holding = request.holding or frozenset()
     strays = [r for r in tx.rows(_claimed, {"by": request.epoch}) if (r["tenant"], r["id"]) not in holding]
-    for tenant in sorted({r["tenant"] for r in strays}):
+    for tenant in sorted({r["tenant"] for r in strays} & tx.tenants.keys()):
         forbid.move(tx, tenant, [r for r in strays if r["tenant"] == tenant], State.QUEUED, "")
 
 

@@ -49,6 +49,18 @@ def needs_package(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not there, reason=f"not installed for node: {name} (looked for in {NODE_MODULES})")
 
 
+def inspector() -> Path:
+    """The launcher of the MCP inspector, which has a folder of its own beside the other packages."""
+    modules = node_modules().parent / "inspector" / "node_modules"
+    return modules / "@modelcontextprotocol" / "inspector" / "clients" / "launcher" / "build" / "index.js"
+
+
+def needs_inspector() -> pytest.MarkDecorator:
+    """Skips where the MCP inspector, or node itself, is missing."""
+    there = path_of("node") is not None and inspector().is_file()
+    return pytest.mark.skipif(not there, reason=f"not installed for node: the MCP inspector (looked for in {inspector()})")
+
+
 def run(
     name: str, *words: str, given: bytes = b"", variables: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":

@@ -213,7 +213,8 @@ async def test_a_commit_that_is_still_on_its_way_is_waited_for(postgres_server: 
 async def claim_holding(node: Node, holding: frozenset[tuple[str, str]] | None) -> list[Claim]:
     """What a worker claims that has `holding` under way."""
     wish = ClaimRequest(node.store.epoch, 100, FRESH, holding)
-    claims: list[Claim] = await node.writer.do(Rank.CLAIM, (), outbox.claim, wish)
+    tenants = () if holding is None else node.store.read(lambda tx: outbox.tenants_of(tx, node.store.epoch))
+    claims: list[Claim] = await node.writer.do(Rank.CLAIM, tenants, outbox.claim, wish)
     return claims
 
 

@@ -1,7 +1,8 @@
 """What a row of the table is: what the page documents, the way to ask, what must be answered, and where that differs.
 
-Words that begin with `$` in a request or an answer stand for what an earlier answer had: `$agent`, `$lease`, `$consensus`.
-`$tenant` is the tenant's id.
+Every row has a tenant of its own, with a mailbox and no agent. Its keys: `key`, `other` and `third` read, send and manage; `reader`
+reads, `sender` sends, `boxed` has only one mailbox, `operator` is a person's. Words that begin with `$` in a request or an
+answer stand for what an earlier answer had (`$agent`, `$lease`, `$consensus`), and for `$tenant`, `$mailbox`, `$key_id`.
 """
 
 from collections.abc import Mapping
@@ -9,12 +10,13 @@ from dataclasses import dataclass, field
 from string import Template
 from typing import Any
 
-NOTHING: Mapping[str, str] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class Http:
-    """A request by the key named `by`; `keep` are names for members of its answer. As `event` it reads the log of events."""
+    """A request by the key named `by`; `keep` are names for members of its answer.
+
+    `status` is what it must have where it is done before a row. As `event` it reads the log of events.
+    """
 
     method: str
     path: str
@@ -23,6 +25,7 @@ class Http:
     headers: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     keep: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
     door: str = "http"
 
 
@@ -74,9 +77,9 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """Where we differ: the point of SEMANTICS 9, and why."""
+    """Where we differ: the section of SEMANTICS that says so, with its point where it has points, and why."""
 
-    point: int
+    where: str
     why: str
 
 
