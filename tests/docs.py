@@ -16,6 +16,9 @@ from gateway.core.event import GROUPS, KINDS, Sight
 from gateway.core.verdict import HOLD, Mode, Reason
 from gateway.settings import Settings
 from policies import TABLE, reasons
+from tests import docs_mcp
+from tests.conversations import conversations
+from tests.coordination.conformance import page as coordination
 from tests.docs_cli import commands, shared
 from tests.docs_http import errors, routes, shapes
 from tests.markdown import table
@@ -140,13 +143,23 @@ PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/states.md", "transitions"): transitions,
     ("docs/states.md", "groups"): groups,
     ("docs/events.md", "events"): all_events,
+    ("docs/coordination.md", "count"): coordination.count,
+    ("docs/coordination.md", "table"): coordination.page,
     ("docs/http.md", "routes"): routes,
     ("docs/http.md", "shapes"): shapes,
     ("docs/http.md", "errors"): errors,
     ("docs/cli.md", "shared"): shared,
     ("docs/cli.md", "commands"): commands,
+    ("docs/mcp.md", "repeats"): docs_mcp.repeats,
+    ("docs/mcp.md", "tools"): docs_mcp.tools,
+    ("docs/mcp.md", "arguments"): docs_mcp.arguments,
+    ("docs/mcp.md", "resources"): docs_mcp.resources,
+    ("docs/mcp.md", "prompts"): docs_mcp.prompts,
+    ("docs/conversations.md", "conversations"): conversations,
 }
 """Each part: the file that it stands in and its name there, and what makes it."""
+COPIES = {"docs/llms.txt": "gateway/doors/http/llms.txt"}
+"""Pages that the gateway serves, and is installed with."""
 
 
 def renewed(text: str, name: str, part: str) -> str:
@@ -164,7 +177,12 @@ def behind() -> dict[str, str]:
     for (path, name), make in PARTS.items():
         text = texts.get(path) or (ROOT / path).read_text(encoding="utf-8")
         texts[path] = renewed(text, name, make())
-    return {path: text for path, text in texts.items() if text != (ROOT / path).read_text(encoding="utf-8")}
+    texts |= {path: (ROOT / where).read_text(encoding="utf-8") for path, where in COPIES.items()}
+    return {path: text for path, text in texts.items() if text != _there(path)}
+
+
+def _there(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8") if (ROOT / path).exists() else ""
 
 
 def main() -> None:

@@ -58,7 +58,9 @@ def inspector() -> Path:
 def needs_inspector() -> pytest.MarkDecorator:
     """Skips where the MCP inspector, or node itself, is missing."""
     there = path_of("node") is not None and inspector().is_file()
-    return pytest.mark.skipif(not there, reason=f"not installed for node: the MCP inspector (looked for in {inspector()})")
+    return pytest.mark.skipif(
+        not there, reason=f"not installed for node: the MCP inspector (looked for in {inspector()})"
+    )
 
 
 def run(

@@ -19,7 +19,7 @@ from gateway.doors import chance
 from gateway.doors.http import inlet, sends
 from gateway.doors.smtp import orders
 from gateway.relay import reply, wire
-from gateway.store import Store, facts, forbid, mail, outbox, schema, settles, waiting
+from gateway.store import Store, events, facts, forbid, mail, outbox, schema, settles, waiting
 from gateway.store.dialect import Dialect
 from gateway.store.outbox import Claim
 from gateway.store.postgres import Postgres, lock_number
@@ -97,7 +97,16 @@ def settle_without_the_lock() -> None:
     async def do(self: Writer, rank: Rank, tenants: Sequence[str], work: Thing, argument: Thing) -> Thing:
         return await old(self, rank, () if rank is Rank.SETTLE else tenants, work, argument)
 
+    def append(tx: Thing, happened: Thing) -> None:
+        """The log takes no event of a tenant whose lock is not held: who drops the lock has to deceive it too."""
+        mine = {event.tenant: (tx.now_us, None) for event in happened if event.tenant not in tx.tenants}
+        tx.tenants.update(mine)
+        told(tx, happened)
+        for tenant in mine:
+            del tx.tenants[tenant]
+
     old = _replace(Writer, "do", do)
+    told = _replace(events, "append", append)
 
 
 @fault

@@ -126,10 +126,12 @@ class Stage:
         self.gateways.append(served)
         return served
 
-    async def player(self, served: Served, key: str, name: str, skew: float = 0.0, ca: str = "") -> Player:
-        """Start an agent's process that calls this gateway with this key; with `ca` its mails go over SMTP."""
+    async def player(
+        self, served: Served, key: str, name: str, skew: float = 0.0, ca: str = "", *, mcp: bool = False
+    ) -> Player:
+        """Start an agent's process that calls this gateway with this key; with `ca` its mails go over SMTP, else `mcp` may be."""
         more = (str(served.smtp_port(secure=True)), name, ca) if ca else ()
-        module = "tests.faults.mailer" if ca else "tests.faults.agent"
+        module = "tests.faults.mailer" if ca else "tests.faults.model" if mcp else "tests.faults.agent"
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", module, str(served.port), key, str(skew), *more),
             stdin=subprocess.PIPE,
@@ -138,15 +140,15 @@ class Stage:
         self.players.append(Player(name, process))
         return self.players[-1]
 
-    async def agent(self, served: Served, name: str, skew: float = 0.0, ca: str = "") -> Player:
-        """Start an agent with a key of its own that is bound to it; with `ca` its mails go over SMTP."""
+    async def agent(self, served: Served, name: str, skew: float = 0.0, ca: str = "", *, mcp: bool = False) -> Player:
+        """Start an agent with a key that is bound to it; with `ca` its mails go over SMTP, with `mcp` it calls tools."""
         operator = await self.player(served, self.key, "operator")
         made = await self.one(
             Order(operator, "make_key", {"label": name, "scopes": ["read", "send", "manage", "operator"]})
         )
         assert made.answer is not None, made
         assert made.status == 200, made
-        player = await self.player(served, made.answer["rawKey"], name, skew, ca)
+        player = await self.player(served, made.answer["rawKey"], name, skew, ca, mcp=mcp)
         done = await self.one(Order(player, "register", {"agentName": name, "bindKey": True}))
         assert done.answer is not None, done
         assert done.answer["apiKeyBinding"] == "bound", done

@@ -4,6 +4,7 @@ import asyncio
 import html
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -18,6 +19,7 @@ from gateway.store import check
 
 router = APIRouter(tags=["health"], responses={"5XX": PROBLEMS["5XX"]})
 
+FOR_MODELS = (Path(__file__).parent / "llms.txt").read_text(encoding="utf-8")
 FRESH_SECONDS = 1.0
 """How long an answer of the store is believed: probes of strangers must not keep it busy."""
 
@@ -81,6 +83,12 @@ async def docs(request: Request) -> Response:
     """Show all routes on one page."""
     app: FastAPI = request.app
     return Response(page(document(app)), 200, {"Content-Security-Policy": POLICY}, "text/html")
+
+
+@router.get("/llms.txt", include_in_schema=False)
+async def for_models() -> Response:
+    """Tell a model what this is, what leads in, and how to behave."""
+    return Response(FOR_MODELS, 200, media_type="text/plain")
 
 
 def page(described: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """The tools for agents among each other: who is there, who has which contact, what they agree on."""
 
+import re
 from typing import Any
 
 from gateway.doors.mcp import told
@@ -71,17 +72,22 @@ async def release_lease(given: Arguments, ask: Ask) -> Told:
 
 async def list_leases(given: Arguments, ask: Ask) -> Told:
     """Who has which contact."""
-    query = {name: str(value) for name, value in members(given).items()}
+    cursor = str(given.get("cursor") or 0)
+    if not PLACE.fullmatch(cursor):
+        return told.faulty([("cursor", "is not one that list_leases gave")])
+    query = {name: str(value) for name, value in members(given, without=("cursor",)).items()}
     answer = await ask("GET", f"{LEASE}s", query=query)
     if not answer.good:
         return told.refused(answer)
-    found = answer.body
-    said = {"ok": True, "count": len(found), "leases": [told.lease(one) for one in found[:SHOWN]]}
-    return Told(said)
+    found, start = answer.body, int(cursor)
+    said = {"ok": True, "count": len(found), "leases": [told.lease(one) for one in found[start : start + SHOWN]]}
+    return Told(said | ({"next_cursor": str(start + SHOWN)} if len(found) > start + SHOWN else {}))
 
 
 SHOWN = 20
-"""Leases that are listed at once; more are found by contact or agent."""
+"""Leases that are listed at once."""
+PLACE = re.compile("[0-9]{1,9}")
+"""A cursor of leases: how many come before."""
 VOTED = ("action", "contactEmail", "reason", "status", "timeoutAt", "approve", "reject", "threshold", "activeAgents")
 
 

@@ -11,13 +11,14 @@ from gateway.doors.mcp.coordinating import (
     renew_lease,
     vote,
 )
-from gateway.doors.mcp.tool import Schema, Tool, number, rows, switch, table, text, whole
+from gateway.doors.mcp.tool import HOLDER, Schema, Tool, number, rows, switch, table, text, whole
 
 WHO: dict[str, Schema] = {
     "agent_name": text("The agent, by name; leave it out where your key is bound to it."),
     "agent_id": text("The same by id."),
 }
 HELD: dict[str, Schema] = {
+    "holder": HOLDER,
     "lease_id": text("For renew_lease and release_lease."),
     "fencing_token": whole("Goes with every send to this contact: it proves that you still hold it."),
     "withdrew": rows("Mails of an older holder that were stopped.", {"type": "string"}),
@@ -102,10 +103,18 @@ TOOLS = (
     Tool(
         "list_leases",
         "Who has whom",
-        "List the contacts that agents have now, newest first, 20 at most; or look one up.",
+        "List the contacts that agents have now, newest first, 20 at a time; or look one up.",
         list_leases,
-        {"contact_email": text("Only this contact."), "agent": text("Only those of this agent, by name or id.")},
-        gives={"leases": rows("Contact, agent, until."), "count": whole("How many there are.")},
+        {
+            "contact_email": text("Only this contact."),
+            "agent": text("Only those of this agent, by name or id."),
+            "cursor": text("next_cursor of the page before, with the same arguments."),
+        },
+        gives={
+            "leases": rows("Contact, agent, until."),
+            "count": whole("How many there are in all."),
+            "next_cursor": text("For the next page; absent on the last."),
+        },
         reads=True,
     ),
     Tool(

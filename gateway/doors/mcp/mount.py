@@ -101,9 +101,13 @@ class Door:
         try:
             await self.manager.handle_request(scope, receive, send)
         finally:
-            self._calls -= 1
-            if self._stopping and not self._calls:
-                self._quiet.set()
+            self._leave()
+
+    def _leave(self) -> None:
+        """A call has ended."""
+        self._calls -= 1
+        if self._stopping and not self._calls:
+            self._quiet.set()
 
 
 class _Endpoint:

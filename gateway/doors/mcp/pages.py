@@ -1,19 +1,25 @@
 """Resources and prompts: what a model may read without a call, and two ways of working that are worth a text."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from gateway.doors.mcp import told
+from gateway.doors.mcp.coordinating import SHOWN
 from gateway.doors.mcp.tool import Answer, Ask
 
 JSON = "application/json"
 SCHEME = "gateway://"
 RESOURCES = (
     types.Resource(
-        name="leases", title="Who has whom", uri="gateway://leases", description="All leases that live.", mime_type=JSON
+        name="leases",
+        title="Who has whom",
+        uri="gateway://leases",
+        description="The newest 20 leases that live; list_leases has all of them, page by page.",
+        mime_type=JSON,
     ),
     types.Resource(
         name="reasons",
@@ -48,6 +54,18 @@ PATHS = {
 NAMED = ("requests", "consensus")
 
 
+def _reasons(found: Any) -> list[dict[str, Any]]:  # noqa: ANN401  (JSON)
+    return [told.plain(one, "reason", "verdict", "detail") | _following(one) for one in found]
+
+
+def _following(one: dict[str, Any]) -> dict[str, str]:
+    return {"next_action": told.following(one["nextAction"])}
+
+
+SMALLER: dict[str, Callable[[Any], Any]] = {"leases": lambda found: found[:SHOWN], "reasons": _reasons}
+"""Lists that would be long: what a model acts on."""
+
+
 async def resource(uri: str, ask: Ask) -> types.ReadResourceResult:
     """Read a resource. Raises MCPError where there is no such one, or it may not be read."""
     kind, _, name = uri.removeprefix(SCHEME).partition("/")
@@ -57,7 +75,8 @@ async def resource(uri: str, ask: Ask) -> types.ReadResourceResult:
     if not answer.good:
         said = told.refused(answer).body
         raise MCPError(code=types.INVALID_PARAMS, message=f"{said['reason']}: {said['detail']}", data=said)
-    text = json.dumps(answer.body, separators=(",", ":"))
+    body = SMALLER[kind](answer.body) if kind in SMALLER else answer.body
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
     return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=JSON, text=text)])
 
 

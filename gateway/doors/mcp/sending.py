@@ -1,5 +1,6 @@
 """The tools for sending: send, try, send many, look, take back; and what to know before."""
 
+from collections import Counter
 from typing import Any
 
 from gateway.doors.mcp import told
@@ -9,6 +10,9 @@ SEND = "/v1/agent/request-send"
 LISTED = ("requestId", "status", "reason", "subject", "createdAt")
 HEADER_AGENT = "X-Agent-Id"
 PAGE = 10
+REFUSED_SHOWN = 10
+IDS_SHOWN = 20
+"""Up to so many mails a batch's ids are told: of more nobody reads them, and list_requests has them."""
 TIMELINE = 10
 
 
@@ -40,7 +44,10 @@ async def send_email(given: Arguments, ask: Ask) -> Told:
 
 async def dry_run(given: Arguments, ask: Ask) -> Told:
     """Try one mail."""
-    return told.of_send(await ask("POST", SEND, body=_mail(given) | {"dryRun": True}, headers=_as(given)))
+    found = told.of_send(await ask("POST", SEND, body=_mail(given) | {"dryRun": True}, headers=_as(given)))
+    if found.body["ok"]:
+        found.body["next_action"] = f"nothing was sent; send_email would be {found.body['status']}"
+    return found
 
 
 async def batch_send(given: Arguments, ask: Ask) -> Told:
@@ -57,13 +64,23 @@ async def batch_send(given: Arguments, ask: Ask) -> Told:
         else:
             said = told.small(one)
         results.append({"number": number, **said})
-    ok = all(one["ok"] for one in results)
-    body = {"ok": ok, "count": len(results), "refused": [one for one in results if not one["ok"]]}
-    body["request_ids"] = [one.get("request_id") for one in results]
+    return Told(_of_many(results))
+
+
+def _of_many(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """What is said of a batch: what was refused, one by one where they are few."""
+    refused = [one for one in results if not one["ok"]]
+    body: dict[str, Any] = {"ok": not refused, "count": len(results), "refused": refused[:REFUSED_SHOWN]}
+    if len(refused) > REFUSED_SHOWN:
+        body["refused_by_reason"] = dict(Counter(one.get("reason") or one["error"] for one in refused))
+    if len(results) <= IDS_SHOWN:
+        body["request_ids"] = [one.get("request_id") for one in results]
     body["next_action"] = (
-        "nothing; all are on their way" if ok else "read each refused one's next_action; the others are on their way"
+        "read each refused one's next_action; the others are on their way"
+        if refused
+        else "nothing; all are on their way"
     )
-    return Told(body | {"repeat": "harmless"})
+    return body | {"repeat": "harmless"}
 
 
 async def get_request(given: Arguments, ask: Ask) -> Told:
@@ -73,7 +90,7 @@ async def get_request(given: Arguments, ask: Ask) -> Told:
     elif given.get("idempotency_key") is not None:
         answer = await ask("GET", "/v1/agent/requests", query={"idempotencyKey": str(given["idempotency_key"])})
     else:
-        return Told(told.NAMELESS, error=True)
+        return told.faulty([("request_id", "is required, or idempotency_key")])
     found = told.of_send(answer)
     if answer.good:
         found.body.update({"ok": True}, **told.plain(answer.body, "messageId", "deliveryStatus", "counts"))
@@ -123,22 +140,29 @@ async def check_suppression(given: Arguments, ask: Ask) -> Told:
 
 
 async def check_budget(given: Arguments, ask: Ask) -> Told:
-    """How much may still be sent."""
-    query = {"agent": str(given["agent_name"])} if given.get("agent_name") is not None else {}
+    """How much may still be sent: by the tenant, by the agent, from the mailbox."""
+    me = await ask("GET", "/v1/agent/whoami")
+    if not me.good:
+        return told.refused(me)
+    boxes = {one["address"]: one["id"] for one in me.body["mailboxes"]}
+    sender = given.get("from") or next(iter(boxes), None)
+    if sender is not None and sender not in boxes:
+        return told.faulty([("from", f"is not one of your mailboxes, which are {', '.join(boxes)}")])
+    wanted = {"agent": given.get("agent_name") or me.body["agent_id"], "mailboxId": boxes.get(str(sender))}
+    query = {name: str(value) for name, value in wanted.items() if value is not None}
     answer = await ask("GET", "/v1/agent/budget", query=query)
     if not answer.good:
         return told.refused(answer)
-    windows = ("hourly", "daily", "monthly")
     said: dict[str, Any] = {"ok": True}
-    for whose, part in (
-        ("tenant", answer.body),
-        ("agent", answer.body.get("agent")),
-        ("mailbox", answer.body.get("mailbox")),
-    ):
-        limits = {name: _window(part[name]) for name in windows if part and part.get(name, {}).get("limit")}
+    parts = {"tenant": answer.body, "agent": answer.body.get("agent"), "mailbox": answer.body.get("mailbox")}
+    for whose, part in parts.items():
+        limits = {name: _window(part[name]) for name in WINDOWS if part and part.get(name, {}).get("limit")}
         if limits:
             said[whose] = limits
     return Told(said if len(said) > 1 else said | {"detail": "no limit is set"})
+
+
+WINDOWS = ("hourly", "daily", "monthly")
 
 
 def _window(one: dict[str, Any]) -> dict[str, Any]:
@@ -158,7 +182,17 @@ async def contact_timeline(given: Arguments, ask: Ask) -> Told:
     if leases.body:
         said["lease"] = told.lease(leases.body[0])
     said["mails"] = [told.plain(one, *LISTED) | {"agent_id": one.get("agentId")} for one in mails.body["items"]]
+    said["next_action"] = _before(said)
     return Told(said)
+
+
+def _before(known: dict[str, Any]) -> str:
+    """What to do with what is known of a person."""
+    if known["suppressed"]:
+        return "stop; it binds every agent"
+    if "lease" in known:
+        return "acquire_lease: it is yours already, or you are told when it ends"
+    return "read the last mails, then acquire_lease"
 
 
 async def who_am_i(_: Arguments, ask: Ask) -> Told:

@@ -12,21 +12,24 @@ from gateway.doors.mcp.sending import (
     send_email,
     who_am_i,
 )
-from gateway.doors.mcp.tool import Schema, Tool, rows, switch, table, text, whole
+from gateway.doors.mcp.tool import HOLDER, Schema, Tool, either, rows, switch, table, text, whole
 
-PEOPLE: Schema = {
-    "type": ["string", "array"],
-    "items": {"type": "string"},
-    "description": "One address or several; the mail goes to all of them or to none.",
-}
+ONE: Schema = {"type": "string"}
+
+
+def people(says: str) -> Schema:
+    """An address, or several."""
+    return either(says, ONE, {"type": "array", "items": ONE})
+
+
 MAIL: dict[str, Schema] = {
-    "to": PEOPLE,
+    "to": people("One address or several; the mail goes to all of them or to none."),
     "subject": text("The subject."),
     "text": text("The body as plain text; text, html, attachments or both bodies."),
     "html": text("The body as HTML."),
-    "cc": PEOPLE | {"description": "Copies, seen by all."},
-    "bcc": PEOPLE | {"description": "Copies that nobody sees."},
-    "reply_to": PEOPLE | {"description": "Where answers go."},
+    "cc": people("Copies, seen by all."),
+    "bcc": people("Copies that nobody sees."),
+    "reply_to": people("Where answers go."),
     "from": text("One of your mailboxes; without it, your first. who_am_i lists them."),
     "kind": text(
         "outreach: you write first; reply: you answer (needs in_reply_to or a mailbox that may reply); transactional: a "
@@ -54,6 +57,7 @@ KEY = text(
     "Without it one is made of the content, and returned."
 )
 SENT: dict[str, Schema] = {
+    "holder": HOLDER,
     "status": text("queued, scheduled, pending_approval (a person decides), blocked (refused), or a later state."),
     "request_id": text("The send's id, for get_request and cancel_send."),
     "idempotency_key": text("The key it is known by: repeat the call with it if you are not sure that it was done."),
@@ -97,8 +101,11 @@ TOOLS = (
         ("sends",),
         {
             "count": whole("How many there were."),
-            "refused": rows("Those that do not go, by their number from 0, with next_action."),
-            "request_ids": rows("The ids of all, in order.", {"type": ["string", "null"]}),
+            "refused": rows("Those that do not go, the first ten, by their number from 0, with next_action."),
+            "refused_by_reason": table("How many, by reason, where there are more than ten."),
+            "request_ids": rows(
+                "The ids of all, in order, where there are not more than 20.", {"anyOf": [ONE, {"type": "null"}]}
+            ),
         },
         repeats=True,
     ),
@@ -151,9 +158,9 @@ TOOLS = (
     Tool(
         "check_budget",
         "What may still be sent",
-        "Say how many people may still be written to in this hour, day and month.",
+        "Say how many people may still be written to in this hour, day and month: by all, by you, from your mailbox.",
         check_budget,
-        {"agent_name": text("An agent's limits too.")},
+        {"agent_name": text("Another agent."), "from": text("Another of your mailboxes than the first.")},
         gives={name: table("used, limit, remaining, until by window.") for name in ("tenant", "agent", "mailbox")},
         reads=True,
     ),
@@ -173,7 +180,7 @@ TOOLS = (
         "Say as which agent you act, from which mailboxes you may send, and what your key may do. Call it first.",
         who_am_i,
         gives={
-            "agent_id": {"type": ["string", "null"]},
+            "agent_id": either("The agent that your key is bound to.", ONE, {"type": "null"}),
             "mailboxes": rows("Addresses to send from.", {"type": "string"}),
         },
         reads=True,

@@ -18,7 +18,7 @@ from gateway.doors.mcp import told
 from gateway.doors.mcp.coordinating_table import TOOLS as COORDINATING
 from gateway.doors.mcp.pages import PROMPTS, RESOURCES, TEMPLATES, prompt, resource
 from gateway.doors.mcp.sending_table import TOOLS as SENDING
-from gateway.doors.mcp.tool import Ask, Told, Tool
+from gateway.doors.mcp.tool import REPEAT, Ask, Told, Tool
 
 Context = ServerRequestContext[Any, Request]
 Asking = Callable[[Context], Ask]
@@ -26,10 +26,12 @@ Asking = Callable[[Context], Ask]
 
 TOOLS: tuple[Tool, ...] = (*SENDING, *COORDINATING)
 BY_NAME = {tool.name: tool for tool in TOOLS}
-INSTRUCTIONS = """You send mail through a gateway that other agents use too. Begin with who_am_i, then register_agent.
+INSTRUCTIONS = f"""You send mail through a gateway that other agents use too. Begin with who_am_i, then register_agent.
 Before you write to somebody: contact_timeline, then acquire_lease. Send with send_email, its fencing_token and an
 idempotency_key of your own; then release_lease. A result with ok: false is information: do what next_action says, and look at
-repeat before you call again. Never work around a refusal with another key, address or wording."""
+repeat before you call again. Never work around a refusal with another key, address or wording.
+
+What repeat means: {"; ".join(f"{word}: {means}" for word, means in REPEAT.items())}."""
 
 
 def listed(tool: Tool) -> types.Tool:
@@ -57,11 +59,7 @@ LISTED = types.ListToolsResult(tools=[listed(tool) for tool in TOOLS])
 async def call(tool: Tool, given: dict[str, Any], ask: Ask) -> Told:
     """Call a tool; arguments that it does not know, or lacks, are named before anybody is asked."""
     faults = tool.faults(given)
-    if faults:
-        said = {"ok": False, "reason": "invalid_request", "detail": "some arguments are not valid"}
-        said |= {"next_action": told.NEXT["invalid_request"], "repeat": "fix_first"}
-        return Told(said | {"errors": [{"field": field, "message": why} for field, why in faults]}, error=True)
-    return await tool.run(given, ask)
+    return told.faulty(faults) if faults else await tool.run(given, ask)
 
 
 def result(said: Told) -> types.CallToolResult:

@@ -1,7 +1,7 @@
 """Answers of the HTTP door made small: what a model acts on, and nothing that nobody acts on."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -67,6 +67,13 @@ def refused(answer: Answer) -> Told:
     return Told(said, error=True)
 
 
+def faulty(faults: Iterable[tuple[str, str]]) -> Told:
+    """Arguments that are wrong, before anybody was asked."""
+    said = {"ok": False, "reason": "invalid_request", "detail": "some arguments are not valid"}
+    said |= {"next_action": NEXT["invalid_request"], "repeat": "fix_first"}
+    return Told(said | {"errors": [{"field": field, "message": why} for field, why in faults]}, error=True)
+
+
 def of_send(answer: Answer) -> Told:
     """A send, or its dry run."""
     if not answer.good:
@@ -78,8 +85,9 @@ def of_send(answer: Answer) -> Told:
     said |= plain(body, "reason", "detail") | holder(body)
     if body.get("retryAt"):
         said["until"] = body["retryAt"]
-    said |= plain(body, "used", "limit", "scheduledAt", "unknownRequestId", "firstRequestId", "warnings")
-    said["next_action"] = following(body.get("nextAction") or "nothing; it is on its way")
+    said |= plain(body, "used", "limit", "scheduledAt", "unknownRequestId", "firstRequestId")
+    said |= plain({"warnings": [one for one in body.get("warnings") or () if one != BETWEEN_US]}, "warnings")
+    said["next_action"] = following(body.get("nextAction") or STANDS.get(body["status"], GOES))
     said["repeat"] = _repeat(body)
     if said["repeat"] == "fix_first":
         said["errors"] = [_wrong(one) for one in body["findings"] if one["verdict"] == "refuse"]
@@ -93,16 +101,32 @@ def of_send(answer: Answer) -> Told:
 
 WORDS = {
     "fix": "mend what errors names, then call again with the same idempotency_key",
-    "retryAt": "until",
+    "ask for that request first; use a new key only for a new message": NEXT["idempotency_key_reused"],
+    "schedule after retryAt or drop": "send it again with scheduled_at after `until`, or drop it",
+    "wait until retryAt": "call again after `until`",
+    "retryAt": "`until`",
     "requireConsensusId": "require_consensus_id",
 }
-"""Next actions, or words in them, that a model knows by other names."""
-_NAMES = re.compile("retryAt|requireConsensusId")
+"""Next actions, or parts of them, that a model knows by other names; the longest first."""
+_PARTS = re.compile("|".join(map(re.escape, list(WORDS)[2:])))
+GOES = "nothing; it is on its way"
+STANDS = {
+    "scheduled": "nothing; it goes at scheduled_at",
+    "deferred": "nothing; it is tried again by itself",
+    "relayed": "nothing; it has left",
+    "delivered": "nothing; it has arrived",
+    "cancelled": "nothing; it does not go",
+    "bounced": "it did not arrive; do not send it again, look at recipients and tell a person",
+    "expired": "it was too late to be useful and does not go; write anew, with a new key, if it still matters",
+}
+"""What there is to do about a mail that stands so."""
+BETWEEN_US = "derived_key"
+"""A warning that says what the tool's description has said."""
 
 
 def following(text: str) -> str:
     """A next action in the words of the tools."""
-    return WORDS.get(text) or _NAMES.sub(lambda found: WORDS[found[0]], text)
+    return WORDS.get(text) or _PARTS.sub(lambda found: WORDS[found[0]], text)
 
 
 def _wrong(finding: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,17 +159,6 @@ def of_lease(answer: Answer) -> Told:
     said |= plain(body, "fencingToken", "contactEmail", "agentName", "intent", "withdrew")
     said["next_action"] = "send with fencing_token; renew_lease before `until` while you work; release_lease when done"
     return Told(said)
-
-
-NAMELESS: dict[str, Any] = {
-    "ok": False,
-    "reason": "invalid_request",
-    "detail": "request_id or idempotency_key is needed",
-    "next_action": NEXT["invalid_request"],
-    "repeat": "fix_first",
-    "errors": [{"field": "request_id", "message": "is required, or idempotency_key"}],
-}
-"""A request that is asked for by nothing."""
 
 
 def small(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -119,23 +119,31 @@ def rows(says: str, item: Schema | None = None) -> Schema:
     return {"type": "array", "description": says, "items": item or {"type": "object"}}
 
 
-REPEAT = (
-    "harmless: the same call with the same idempotency_key changes nothing · after_until: call again after `until` · "
-    "fix_first: mend the arguments, then call again · acquire_first: call acquire_lease, then call again with the new "
-    "token · never: do not send this again"
-)
+def either(says: str, *kinds: Schema, **more: Any) -> Schema:
+    """One of several types; as `anyOf`, for not every client reads a list of types."""
+    return {"anyOf": list(kinds), "description": says, **more}
+
+
+REPEAT = {
+    "harmless": "the same call with the same idempotency_key changes nothing",
+    "after_until": "call again after `until`",
+    "fix_first": "mend the arguments, then call again",
+    "acquire_first": "call acquire_lease, then call again with the new token",
+    "never": "do not send this again",
+}
+"""What calling again would do, and what that means; the instructions of the server have it once for all tools."""
 COMMON: Mapping[str, Schema] = {
-    "ok": switch("Whether what was asked for was done, or was taken and is on its way."),
+    "ok": switch("Whether it was done, or was taken and is on its way."),
     "reason": text("Why not, as a slug."),
     "detail": text("Why not, in words."),
-    "holder": table("Who has the contact: agent, until, kind (lease, or send for mail on its way)."),
     "until": text("When it may be otherwise (UTC)."),
     "next_action": text("What to do now."),
-    "repeat": text(f"What calling again would do. {REPEAT}"),
-    "errors": rows("Arguments that are wrong, with field and message."),
-    "decision_url": text("Where a person can allow it; share it with them."),
+    "repeat": text("What calling again would do.", enum=list(REPEAT)),
+    "errors": rows("What is wrong: field, message."),
+    "decision_url": text("Where a person can allow it; share it."),
 }
 """Members that every result may have."""
+HOLDER = table("Who has the contact: agent, until, kind (lease, or send for mail on its way).")
 
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 

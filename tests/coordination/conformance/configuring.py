@@ -2,14 +2,29 @@
 
 from typing import Any
 
-from tests.coordination.conformance.rows import KEYLESS, ME, OTHER, SEND, Cli, Differs, Http, Part, Row, Want, error, get, mail, post
+from tests.coordination.conformance.rows import (
+    KEYLESS,
+    ME,
+    OTHER,
+    SEND,
+    Cli,
+    Differs,
+    Http,
+    Part,
+    Row,
+    Want,
+    error,
+    get,
+    mail,
+    post,
+)
 from tests.coordination.conformance.shape import TEXT
 
 CONFIG = "/v1/agent/agents/$agent/config"
 HUMANIZER = "/v1/agent/config/humanizer"
 SHOWN = ("humanizer_provider",)
 """What a config has once something was set."""
-ON = {"humanizer_enabled": True, "humanizer_style": "professional"}
+ON: dict[str, Any] = {"humanizer_enabled": True, "humanizer_style": "professional"}
 CLEAR = Differs("9, point 5", "422 names the key and 404 the agent, where the page has a 500 for both")
 NOT_YET = Differs("4", "a field that is documented and not supported is refused by name, so that nobody relies on it")
 EFFECTIVE = get(HUMANIZER, query={"agentId": "outreach-agent"})
@@ -115,7 +130,9 @@ KEYS = Part(
             "`humanizer_style`: casual, professional or friendly.",
             put(humanizer_style="rude"),
             Want(
-                {"error": "invalid_request", "errors": [{"field": "humanizer_style", "message": TEXT}]}, 422, ("message",)
+                {"error": "invalid_request", "errors": [{"field": "humanizer_style", "message": TEXT}]},
+                422,
+                ("message",),
             ),
             (ME,),
             ("humanizer_style",),
@@ -158,9 +175,18 @@ KEYS = Part(
             style="casual",
         ),
         holds("Without one of its own the tenant's style holds.", TENANT_ON, enabled=True, style="friendly"),
-        holds("The agent's on goes before the tenant's off.", put(humanizer_enabled=True), enabled=True),
         holds(
-            "The agent's off stays off.", TENANT_ON, put("key", humanizer_enabled=False), enabled=False, style="friendly"
+            "The agent's on goes before the tenant's off.",
+            put(path=HUMANIZER, enabled=False),
+            put(humanizer_enabled=True),
+            enabled=True,
+        ),
+        holds(
+            "The agent's off stays off.",
+            TENANT_ON,
+            put("key", humanizer_enabled=False),
+            enabled=False,
+            style="friendly",
         ),
         Row(
             "A mailbox that was turned off stays off, and its style goes before the tenant's.",
@@ -192,13 +218,21 @@ KEYS = Part(
         Row(
             "To turn it on is a person's decision.",
             put("key", humanizer_enabled=True),
-            Want({"error": "human_decision_required", "loosens": ["humanizer_enabled"], "decisionUrl": TEXT}, 403, part=True),
+            Want(
+                {"error": "human_decision_required", "loosens": ["humanizer_enabled"], "decisionUrl": TEXT},
+                403,
+                part=True,
+            ),
             (ME,),
         ),
         Row(
             "To change the style while it is on is a person's decision.",
             put("key", humanizer_style="casual"),
-            Want({"error": "human_decision_required", "loosens": ["humanizer_style"], "decisionUrl": TEXT}, 403, part=True),
+            Want(
+                {"error": "human_decision_required", "loosens": ["humanizer_style"], "decisionUrl": TEXT},
+                403,
+                part=True,
+            ),
             (ME, put(**ON)),
         ),
     ),
@@ -214,6 +248,11 @@ AGENT_CONFIG = Part(
             Want({}),
             (ME, OTHER, put(humanizer_style="casual")),
         ),
-        Row("An agent that no key is bound to has one, too.", put(humanizer_style="casual"), changed({"humanizer_style": "casual"}), (KEYLESS,)),
+        Row(
+            "An agent that no key is bound to has one, too.",
+            put(humanizer_style="casual"),
+            changed({"humanizer_style": "casual"}),
+            (KEYLESS,),
+        ),
     ),
 )

@@ -1,12 +1,12 @@
 """What a row of the table is: what the page documents, the way to ask, what must be answered, and where that differs.
 
-Every row has a tenant of its own, with a mailbox and no agent. Its keys: `key`, `other` and `third` read, send and manage; `reader`
-reads, `sender` sends, `boxed` has only one mailbox, `operator` is a person's. Words that begin with `$` in a request or an
-answer stand for what an earlier answer had (`$agent`, `$lease`, `$consensus`), and for `$tenant`, `$mailbox`, `$key_id`.
+Every row has a tenant of its own, with a mailbox and no agent. Its keys: `key`, `other` and `third` read, send and manage;
+`reader` reads, `sender` sends, `boxed` has only one mailbox, `operator` is a person's. Words that begin with `$` in a request
+or an answer stand for what an earlier answer had (`$agent`, `$lease`, `$consensus`), and for `$tenant`, `$mailbox`, `$key_id`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any
 
@@ -64,7 +64,8 @@ class Want:
     """What is answered. `body` are the documented members, `ours` the names of those that stand beside them.
 
     `status` is HTTP's; of a command its exit code; a tool and a resource have none. With `part` the answer has more members,
-    which are described elsewhere. `out` and `err` are patterns for what a command prints.
+    which are described elsewhere. `out` and `err` are patterns for what a command prints. The page shows
+    only the members in `show`, where there are some; all are tried.
     """
 
     body: Any = None
@@ -73,6 +74,7 @@ class Want:
     part: bool = False
     out: str = ""
     err: str = ""
+    show: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ ME = post(REGISTER, {"agentName": "outreach-agent", "bindKey": True}, keep={"age
 """The agent of the key `key`."""
 OTHER = post(REGISTER, {"agentName": "other-agent", "bindKey": True}, "other", keep={"other": "id"})
 """The agent of the key `other`."""
+THIRD = post(REGISTER, {"agentName": "third-agent", "bindKey": True}, "third", keep={"third_agent": "id"})
+"""The agent of the key `third`."""
 KEYLESS = post(REGISTER, {"agentName": "outreach-agent"}, keep={"agent": "id"})
 """The same name, and no key is bound to it."""
 LEASED = post(LEASE, {"contactEmail": USER, "agentName": "outreach-agent"}, keep={"lease": "id"})
@@ -175,7 +179,16 @@ def mail(key: str = "once", to: str = USER, **more: Any) -> dict[str, Any]:
 
 def unknown_agent(ask: Http, what: str) -> Row:
     """The row that says that an agent must be known."""
-    return Row(f"{what} that names an agent that is not registered is 404 `agent_not_found`.", ask, error(404, "agent_not_found"))
+    return Row(
+        f"{what} that names an agent that is not registered is 404 `agent_not_found`.",
+        ask,
+        error(404, "agent_not_found"),
+    )
+
+
+def only(want: Want, *names: str) -> Want:
+    """An answer of which the page shows these members."""
+    return replace(want, show=names)
 
 
 def error(status: int, slug: str, **more: Any) -> Want:

@@ -27,7 +27,7 @@ class Kind:
 class Whole:
     """A whole number from 1."""
 
-    shown: str = "1, 2, ..."
+    shown: str = "number"
 
     @staticmethod
     def fits(value: object, _: Mapping[str, Any]) -> bool:
@@ -49,9 +49,10 @@ class After:
 
     def fits(self, value: object, around: Mapping[str, Any]) -> bool:
         """Whether a value is that time, but for less than a second."""
-        if not isinstance(value, str) or self.member not in around:
+        begun = around.get(self.member)
+        if not (TIME.fits(value, around) and TIME.fits(begun, around)):
             return False
-        gap = datetime.fromisoformat(value) - datetime.fromisoformat(around[self.member])
+        gap = datetime.fromisoformat(str(value)) - datetime.fromisoformat(str(begun))
         return abs(gap.total_seconds() - self.minutes * 60) < 1
 
 

@@ -1,26 +1,36 @@
 """The whole table, in the page's order, and what the page has in all: how many headings, examples and rows of tables."""
 
-from tests.coordination.conformance import beginning, configuring, leasing, voting
+from tests.coordination.conformance import (
+    beating,
+    blocking,
+    configuring,
+    leasing,
+    opening,
+    proposing,
+    registering,
+    releasing,
+    voting,
+)
 from tests.coordination.conformance.rows import Part
 
 PARTS: tuple[Part, ...] = (
-    beginning.INTRODUCTION,
-    beginning.REGISTERING,
-    beginning.HEARTBEAT,
-    leasing.CONTACT_LEASES,
+    opening.INTRODUCTION,
+    registering.REGISTERING,
+    beating.HEARTBEAT,
+    blocking.CONTACT_LEASES,
     leasing.ACQUIRING,
-    leasing.RELEASING,
-    leasing.LISTING,
+    releasing.RELEASING,
+    releasing.LISTING,
     voting.VOTING,
-    voting.CREATING,
-    voting.GETTING,
+    proposing.CREATING,
+    proposing.GETTING,
     voting.CASTING,
     voting.STATUSES,
     configuring.AGENT_CONFIG,
     configuring.GETTING,
     configuring.UPDATING,
     configuring.KEYS,
-    beginning.EVENTS,
+    opening.EVENTS,
 )
 BELOW = ("Related",)
 """Headings of the page that say nothing to try: links to other pages."""

@@ -1,19 +1,18 @@
-"""The rows of the chapters on consensus: the rule, create, get, vote, the statuses."""
+"""The rows of the chapters on the rule of votes, on casting one, and on what a consensus can be."""
 
 from typing import Any
 
+from tests.coordination.conformance.proposing import AT_ONCE, ONE, missing, propose, stands, vote
 from tests.coordination.conformance.rows import (
     BEAT,
     CHIEF,
-    CONSENSUS,
     KEYLESS,
     ME,
     OTHER,
-    PROPOSED,
     REGISTER,
     SEND,
+    THIRD,
     Cli,
-    Differs,
     Http,
     Later,
     Part,
@@ -23,55 +22,10 @@ from tests.coordination.conformance.rows import (
     error,
     get,
     mail,
+    only,
     post,
-    unknown_agent,
 )
-from tests.coordination.conformance.shape import TEXT, TIME, UUID, After
-
-SHOWN = ("approve", "reject", "activeAgents", "threshold", "nextAction", "decidedAt")
-"""What a consensus has beside what is documented."""
-COUNTS = "Beside it stand `approve` and `reject` (how many), `threshold`, `activeAgents` and `nextAction`."
-THIRD = post(REGISTER, {"agentName": "third-agent", "bindKey": True}, "third", keep={"third_agent": "id"})
-ONE = f"{CONSENSUS}/$consensus"
-AT_ONCE = Differs("9, point 7", "what is over reads so at once, as the votes are refused at once")
-FIELDS = {"action": "pause outreach", "contactEmail": CHIEF, "reason": "Fatigue scores are high"}
-
-
-def propose(minutes: Any = 5, **changes: Any) -> Http:  # noqa: ANN401 - a number, or nothing
-    """A proposal; a member that is `...` is left out."""
-    body = {"proposerAgent": "outreach-agent", "timeoutMinutes": minutes, **FIELDS} | changes
-    return post(
-        CONSENSUS, {name: one for name, one in body.items() if one is not ...}, keep={"consensus": "id", "ends": "timeoutAt"}
-    )
-
-
-def vote(by: str, word: str = "approve", **more: Any) -> Http:
-    """A vote by a bound key's agent."""
-    return post(f"{ONE}/vote", {"vote": word, **more}, by, keep={"vote": "id"})
-
-
-def stands(status: str) -> Want:
-    """A vote after which the consensus stands so."""
-    return Want({"consensusStatus": status}, part=True)
-
-
-def a_consensus(status: str = "pending", minutes: float = 5) -> dict[str, Any]:
-    """A consensus as it is answered."""
-    return {
-        "id": UUID,
-        "tenantId": "$tenant",
-        "requestingAgentId": "$agent",
-        **FIELDS,
-        "status": status,
-        "timeoutAt": After(minutes),
-        "createdAt": TIME,
-    }
-
-
-def missing(field: str, status: int = 422) -> Want:
-    """A request that lacks something."""
-    return Want({"error": "invalid_request", "errors": [{"field": field, "message": TEXT}]}, status, ("message",))
-
+from tests.coordination.conformance.shape import TIME, UUID
 
 TWO, THREE = (ME, OTHER), (ME, OTHER, THIRD)
 GONE = Later(301)
@@ -125,13 +79,25 @@ VOTING = Part(
             (ME, propose(), vote("key")),
         ),
         Row(
-            "That vote is not recorded.",
-            get(ONE),
-            Want({"status": "approved", "approve": 2, "reject": 0}, part=True),
-            (*THREE, propose(), vote("key"), vote("other"), Http("POST", f"{ONE}/vote", {"vote": "reject"}, "third", status=409)),
+            "So it is where it was decided against it.",
+            vote("key"),
+            Want({"error": "consensus_closed", "status": "rejected"}, 409, ("message",)),
+            (ME, propose(), vote("key", "reject")),
         ),
         Row(
-            "So is a vote after `timeoutAt`, with the status at that time.",
+            "Such a vote is not recorded.",
+            get(ONE),
+            Want({"status": "approved", "approve": 2, "reject": 0}, part=True),
+            (
+                *THREE,
+                propose(),
+                vote("key"),
+                vote("other"),
+                Http("POST", f"{ONE}/vote", {"vote": "reject"}, "third", status=409),
+            ),
+        ),
+        Row(
+            "A vote after `timeoutAt` is 409 `consensus_closed`, too, with the status at that time.",
             vote("key"),
             Want({"error": "consensus_closed", "status": "expired"}, 409, ("message",)),
             (ME, propose(), GONE),
@@ -145,164 +111,6 @@ VOTING = Part(
             note="A send with `requireConsensusId` waits for it, and a mailbox may ask for that.",
         ),
     ),
-)
-
-CREATE = f'agents consensus create --action "pause outreach" --contact-email {CHIEF} --reason "Fatigue scores are high"'
-CREATED = Want(a_consensus(), 0, SHOWN)
-CREATING = Part(
-    "Create a consensus request",
-    (
-        Row(
-            "The command asks the other agents to vote.",
-            Cli(f"{CREATE} --agent-name outreach-agent --timeout 5"),
-            CREATED,
-            (ME,),
-            ("CLI",),
-        ),
-        Row(
-            "`--agent-id`: the agent that asks, by its id; this or its name.",
-            Cli(f"{CREATE} --agent-id $agent"),
-            CREATED,
-            (KEYLESS,),
-            ("--agent-id",),
-            note="A bound key needs neither.",
-        ),
-        Row(
-            "`--agent-name`: the agent that asks, by its name.",
-            Cli(f"{CREATE} --agent-name outreach-agent"),
-            CREATED,
-            (KEYLESS,),
-            ("--agent-name",),
-        ),
-        *(
-            Row(says, Cli(CREATE.replace(part, "")), Want(None, 2, err=flag), (ME,), (flag,))
-            for says, part, flag in (
-                ("`--action`: what is proposed, required.", ' --action "pause outreach"', "--action"),
-                ("`--contact-email`: whom it is about, required.", f" --contact-email {CHIEF}", "--contact-email"),
-                ("`--reason`: why, required.", ' --reason "Fatigue scores are high"', "--reason"),
-            )
-        ),
-        Row(
-            "`--timeout`: minutes, 5 without it.",
-            Cli(f"{CREATE} --timeout 60"),
-            Want(a_consensus(minutes=60), 0, SHOWN),
-            (ME,),
-            ("--timeout",),
-        ),
-        Row(
-            "The route asks the other agents to vote.",
-            propose(),
-            Want(a_consensus(), ours=SHOWN),
-            (ME,),
-            ("POST /v1/agent/coordination/consensus", "curl", "Response"),
-            note=COUNTS,
-        ),
-        Row(
-            "`tenantId`: filled in from the key.",
-            propose(tenantId="$tenant"),
-            Want(a_consensus(), ours=SHOWN),
-            (ME,),
-            ("tenantId",),
-        ),
-        Row(
-            "`requestingAgentId`: the agent that asks, by its id; this or its name is required.",
-            propose(proposerAgent=..., requestingAgentId="$agent"),
-            Want(a_consensus(), ours=SHOWN),
-            (KEYLESS,),
-            ("requestingAgentId",),
-        ),
-        Row(
-            "`proposerAgent`: the agent that asks, by its name.",
-            propose(proposerAgent=...),
-            missing("proposerAgent"),
-            (KEYLESS,),
-            ("proposerAgent",),
-            note="A bound key needs neither.",
-        ),
-        Row(
-            "`action`: what is proposed, required; `proposedAction` is the same.",
-            propose(action=..., proposedAction="pause outreach"),
-            Want(a_consensus(), ours=SHOWN),
-            (ME,),
-            ("action",),
-        ),
-        Row("`action` is required.", propose(action=...), missing("action"), (ME,)),
-        Row(
-            "`contactEmail`: whom it is about, required.",
-            propose(contactEmail=...),
-            missing("contactEmail"),
-            (ME,),
-            ("contactEmail",),
-        ),
-        Row("`reason`: why, required.", propose(reason=...), missing("reason"), (ME,), ("reason",)),
-        Row(
-            "`timeoutMinutes`: minutes, 5 without it.",
-            propose(...),
-            Want(a_consensus(), ours=SHOWN),
-            (ME,),
-            ("timeoutMinutes",),
-            note="At most a week.",
-        ),
-        Row(
-            "The tool takes `agent_name`, `action`, `contact_email`, `reason` and `timeout_minutes`.",
-            Tool(
-                "create_consensus",
-                {
-                    "agent_name": "outreach-agent",
-                    "action": "pause outreach",
-                    "contact_email": CHIEF,
-                    "reason": "Fatigue scores are high",
-                    "timeout_minutes": 5,
-                },
-            ),
-            Want({"ok": True, "consensus_id": UUID, "status": "pending", "contact_email": CHIEF}, part=True),
-            (ME,),
-            ("create_consensus",),
-        ),
-        unknown_agent(propose(proposerAgent="nobody"), "A proposal"),
-    ),
-    ("CLI", "POST /v1/agent/coordination/consensus", "curl", "create_consensus", "Response"),
-    (
-        *("--agent-id", "--agent-name", "--action", "--contact-email", "--reason", "--timeout"),
-        *("tenantId", "requestingAgentId", "proposerAgent", "action", "contactEmail", "reason", "timeoutMinutes"),
-    ),
-    ("Options", "Response"),
-)
-
-NOWHERE = "b4c8e7a2-3f19-4d5e-a621-9c1d8f3e7b0a"
-GETTING = Part(
-    "Get a consensus request",
-    (
-        Row("The command shows one.", Cli("agents consensus get $consensus"), CREATED, (ME, propose()), ("CLI",)),
-        Row(
-            "The route answers what it answered when it was created, with the status of now.",
-            get(ONE),
-            Want(a_consensus("approved"), ours=SHOWN),
-            (ME, propose(), vote("key")),
-            ("GET /v1/agent/coordination/consensus/:id", "curl"),
-        ),
-        Row(
-            "The tool takes `consensus_id`.",
-            Tool("get_consensus", {"consensus_id": "$consensus"}),
-            Want({"ok": True, "consensus_id": "$consensus", "status": "pending"}, part=True),
-            (ME, propose()),
-        ),
-        Row(
-            "The resource shows one.",
-            Tool("gateway://consensus/$consensus"),
-            Want(a_consensus(), ours=SHOWN),
-            (ME, propose()),
-        ),
-        Row(
-            "The single votes are not in it.",
-            get(ONE),
-            Want(a_consensus("pending"), ours=SHOWN),
-            (*TWO, propose(), vote("key")),
-            note=f"`GET {CONSENSUS}/:id/votes` lists them.",
-        ),
-        Row("An unknown id is 404.", get(f"{CONSENSUS}/{NOWHERE}"), error(404, "consensus_not_found")),
-    ),
-    ("CLI", "GET /v1/agent/coordination/consensus/:id", "curl"),
 )
 
 WHY = "Agreed, signals look bad"
@@ -346,7 +154,7 @@ CASTING = Part(
         Row(
             "`--agent-id`: the agent that votes, required.",
             Cli("agents consensus vote $consensus --agent-id $other --vote approve", "other"),
-            Want(a_vote(reason=None), 0),
+            only(Want(a_vote(reason=None), 0), "agentId", "vote"),
             FREE,
             ("--agent-id",),
             note="A bound key does not need it, and `--agent-name` goes, too.",
@@ -361,7 +169,7 @@ CASTING = Part(
         Row(
             "`--reason`: why, not required.",
             Cli("agents consensus vote $consensus --vote approve --reason because", "other"),
-            Want(a_vote(reason="because"), 0),
+            only(Want(a_vote(reason="because"), 0), "reason"),
             ASKED,
             ("--reason",),
         ),
@@ -375,7 +183,7 @@ CASTING = Part(
         Row(
             "`tenantId`: filled in from the key.",
             vote("other", tenantId="$tenant", reason=WHY),
-            Want(a_vote()),
+            only(Want(a_vote()), "agentId", "consensusStatus"),
             ASKED,
             ("tenantId",),
         ),
@@ -389,7 +197,7 @@ CASTING = Part(
         Row(
             "`agentName`: the agent that votes, by its name.",
             vote("other", agentName="other-agent", reason=WHY),
-            Want(a_vote()),
+            only(Want(a_vote()), "agentId", "vote"),
             FREE,
             ("agentName",),
         ),
@@ -400,7 +208,9 @@ CASTING = Part(
             ASKED,
             ("vote",),
         ),
-        Row("`reason`: why, not required.", vote("other"), Want(a_vote(reason=None)), ASKED, ("reason",)),
+        Row(
+            "`reason`: why, not required.", vote("other"), only(Want(a_vote(reason=None)), "reason"), ASKED, ("reason",)
+        ),
         Row(
             "The tool takes `consensus_id`, `agent_id` and `vote`.",
             Tool("vote", {"consensus_id": "$consensus", "agent_id": "$other", "vote": "approve"}, "other"),
@@ -418,14 +228,20 @@ CASTING = Part(
 def status(word: str, says: str, *before: Http | Later, **more: Any) -> Row:
     """A status."""
     want = Want({"status": word}, part=True)
-    return Row(f"`{word}`: {says}", get(ONE), want, (*ASKED, *before), (word,) if not more.pop("again", "") else (), **more)
+    return Row(
+        f"`{word}`: {says}", get(ONE), want, (*ASKED, *before), (word,) if not more.pop("again", "") else (), **more
+    )
 
 
 STATUSES = Part(
     "Consensus statuses",
     (
         status("pending", "votes are taken."),
-        status("approved", "more than half of the active agents approve, and more approve than reject.", *map(vote, ("key", "other"))),
+        status(
+            "approved",
+            "more than half of the active agents approve, and more approve than reject.",
+            *map(vote, ("key", "other")),
+        ),
         status(
             "rejected",
             "more than half of the active agents reject, and more reject than approve.",

@@ -21,7 +21,7 @@ from tests.doors.mcp.client import Session
 from tests.doors.mcp.raw import ABOUT
 from tests.world import PAT
 
-SETTINGS = {"roles": "http", "hostname": "gw.example.com"}
+SETTINGS: dict[str, Any] = {"roles": "http", "hostname": "gw.example.com"}
 
 
 @dataclass
@@ -92,7 +92,7 @@ async def test_it_sends_is_refused_and_shows_what_there_is(place: Place) -> None
     assert me["binding"] == "bound"
     assert (sent["ok"], sent["status"]) == (True, "queued")
     assert (again["ok"], again["reason"], again["repeat"]) == (False, "cooldown", "after_until")
-    assert [found["contactEmail"] for found in json.loads(leases.contents[0].text)] == [PAT]  # type: ignore[union-attr]
+    assert [held["contactEmail"] for held in json.loads(leases.contents[0].text)] == [PAT]  # type: ignore[union-attr]
     assert json.loads(mail.contents[0].text)["requestId"] == sent["request_id"]  # type: ignore[union-attr]
     assert PAT in prompt.messages[0].content.text  # type: ignore[union-attr]
     assert names == ["send_one_mail_safely", "take_over_a_contact"]
