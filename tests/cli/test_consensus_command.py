@@ -54,7 +54,8 @@ def test_a_vote_is_asked_for_shown_cast_and_listed(at: Run, running: Up) -> None
     assert "there are more: --cursor " in more.stderr
 
 
-def test_an_agent_is_named_by_id_or_by_name_where_the_key_is_bound_to_none(at: Run) -> None:
+def test_an_agent_is_named_by_id_or_by_name_where_the_key_is_bound_to_none(at: Run, running: Up) -> None:
+    agent(running, at, "beside")  # of two that are active one alone decides nothing
     args = ("--agent-name", "voting-by-hand", "--no-bind-key", "--json")
     made = json.loads(at("agents", "register", *args).stdout)
     vote = proposed(at, "", "by-name@example.net", "--agent-name", "voting-by-hand")
