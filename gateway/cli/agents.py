@@ -129,6 +129,10 @@ def lease(
     wait: Annotated[
         int, typer.Option("--wait", metavar="SECONDS", min=0, max=30, help="Wait in line for it, at most 30 seconds.")
     ] = 0,
+    take_over: Annotated[
+        str | None,
+        typer.Option("--take-over", metavar="REASON", help="Take it at once from whoever has it, as an operator."),
+    ] = None,
     url: options.Url = None,
     key: options.Key = None,
     as_json: options.Json = False,
@@ -138,7 +142,7 @@ def lease(
     The fencing token that is printed goes with every send under the lease. Exit code 1: somebody else has the contact.
     """
     body = {"contactEmail": contact_email, "intent": intent, "durationMinutes": duration} | named(agent_id, agent_name)
-    body |= {"waitSeconds": wait} if wait else {}
+    body |= ({"waitSeconds": wait} if wait else {}) | ({"overrideReason": take_over} if take_over else {})
     api, seconds = Api(url, key, as_json=as_json), ANSWER_SECONDS + wait
     got = api.ask("POST", "/v1/agent/coordination/lease", body=body, seconds=seconds).body
     conflict = bool(member(got, "conflict"))
@@ -206,9 +210,18 @@ def release_lease(
         raise typer.Exit(1)
 
 
-def leases(url: options.Url = None, key: options.Key = None, as_json: options.Json = False) -> None:
+def leases(
+    contact_email: Annotated[
+        str | None, typer.Option("--contact-email", metavar="ADDRESS", help="Only the one on this contact.")
+    ] = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="AGENT", help="Only those of this agent.")] = None,
+    url: options.Url = None,
+    key: options.Key = None,
+    as_json: options.Json = False,
+) -> None:
     """List the leases that are alive, newest first."""
-    found = Api(url, key, as_json=as_json).ask("GET", "/v1/agent/coordination/leases").body
+    only = {name: value for name, value in (("contactEmail", contact_email), ("agent", agent)) if value is not None}
+    found = Api(url, key, as_json=as_json).ask("GET", "/v1/agent/coordination/leases", query=only).body
     if as_json:
         printing.document(found)
         return

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gateway.doors.mcp.tool import Answer, Ask
 
 STILL_SENDING = ("POST",)
+WAIT_MAX = 30.0
 
 
 def mcp(url: options.Url = None, key: options.Key = None) -> None:
@@ -52,7 +53,14 @@ def asking(client: "AsyncClient") -> "Ask":
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         call: Call[Any] = Call(
-            method, path, lambda answer: answer, body, query or {}, headers or {}, again=_again(method, body)
+            method,
+            path,
+            lambda answer: answer,
+            body,
+            query or {},
+            headers or {},
+            wait=_wait(body),
+            again=_again(method, body),
         )
         try:
             got = await client.answer(call)
@@ -66,6 +74,12 @@ def asking(client: "AsyncClient") -> "Ask":
 def _again(method: str, body: Mapping[str, Any] | None) -> bool:
     """Whether a request may be repeated though the first may have been carried out: a send only with its key."""
     return method not in STILL_SENDING or bool(body and body.get("idempotencyKey"))
+
+
+def _wait(body: Mapping[str, Any] | None) -> float:
+    """Seconds that the gateway was asked to wait before it answers; it refuses what is more, or no number."""
+    wish = (body or {}).get("waitSeconds")
+    return min(max(float(wish), 0.0), WAIT_MAX) if isinstance(wish, int | float) else 0.0
 
 
 def _unreached(error: Exception) -> "Answer":

@@ -97,6 +97,23 @@ def test_a_conflict_ends_with_code_1_and_names_the_holder(at: Run, running: Up) 
         assert "stop; wait for release or hand off" in result.stdout
 
 
+def test_an_operator_takes_a_contact_over_and_says_why(at: Run, running: Up) -> None:
+    holder = agent(running, at, "former")
+    leased(at, holder, "over@example.net")
+    at("agents", "register", "--agent-name", "deputy", "--no-bind-key")
+    args = ("--contact-email", "over@example.net", "--agent-name", "deputy", "--json")
+
+    refused = at("agents", "lease", "--contact-email", "over@example.net", "--take-over", "it is urgent", key=holder)
+    taken = at("agents", "lease", *args, "--take-over", "the former agent is gone")
+    found = at("agents", "leases", "--contact-email", "OVER@example.net", "--json")
+    theirs = at("agents", "leases", "--agent", "former", "--json")
+
+    assert (refused.exit_code, "insufficient_scope" in refused.output) == (1, True)
+    assert taken.exit_code == 0, taken.output
+    assert [one["agentName"] for one in json.loads(found.stdout)] == ["deputy"]
+    assert "over@example.net" not in theirs.stdout
+
+
 def test_a_send_carries_its_token(at: Run, running: Up) -> None:
     key = agent(running, at, "tokened")
     token = leased(at, key, "tokened@example.net")["fencingToken"]

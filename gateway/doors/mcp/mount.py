@@ -30,6 +30,8 @@ from gateway.doors.refusal import Refusal
 PATHS = ("/mcp", "/mcp/")
 SESSIONS_MAX = 2000
 """Sessions that one process keeps."""
+SESSIONS_OF_KEY = 500
+"""Sessions of one key: a client that forgets to close its own must not shut out the others."""
 IDLE_SECONDS = 1800.0
 """After which a session that asks nothing is forgotten; its client begins another one."""
 LEAVE = "gateway.leave"
@@ -97,11 +99,23 @@ class Door:
             scope.get(LEAVE, lambda: None)()
             await self.manager.handle_request(scope, receive, send)
             return
+        self._refuse_too_many(scope, who)
         self._calls += 1
         try:
             await self.manager.handle_request(scope, receive, send)
         finally:
             self._leave()
+
+    def _refuse_too_many(self, scope: Scope, who: str) -> None:
+        """Refuse a key another session where it has too many. Raises Refusal 429."""
+        if any(name == b"mcp-session-id" for name, _ in scope["headers"]):
+            return
+        owners = self.manager._session_owners.values()  # noqa: SLF001  (the SDK says it nowhere else)
+        if sum(one["client_id"] == who for one in owners) >= SESSIONS_OF_KEY:
+            words = (
+                f"the key has {SESSIONS_OF_KEY} sessions; close one, or wait until one that asks nothing is forgotten"
+            )
+            raise Refusal(429, "too_many_sessions", words, limit=SESSIONS_OF_KEY)
 
     def _leave(self) -> None:
         """A call has ended."""

@@ -223,6 +223,22 @@ async def test_there_are_so_many_sessions_and_no_more(
     assert taken.status_code == 200
 
 
+async def test_a_key_with_too_many_sessions_does_not_shut_out_another(
+    sqlite_files: SqliteFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mount, "SESSIONS_OF_KEY", 2)
+    async with served_with(sqlite_files) as served, opened(served, "a", "a") as (first, second):
+        refused = await Raw(first.http, first.key).open()
+        still = await second.call("who_am_i")
+        other = await Raw(first.http, served.door.keys["b"]).open()
+        await first.http.delete("/mcp", headers=first.headers())
+        again = await Raw(first.http, first.key).open()
+
+    assert (refused.status_code, refused.json()["error"]) == (429, "too_many_sessions")
+    assert still["ok"] is True
+    assert (other.status_code, again.status_code) == (200, 200)
+
+
 LARGE = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping", "x": "y" * 80_000}).encode()
 
 

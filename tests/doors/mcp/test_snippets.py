@@ -1,5 +1,6 @@
 """The entries of docs/mcp.md for three clients: they can be read, their commands exist, and they lead into a session."""
 
+import itertools
 import json
 import re
 import shlex
@@ -48,7 +49,7 @@ def test_claude_code_is_told_of_both_ways() -> None:
     assert stdio[:5] == ["claude", "mcp", "add", "--transport", "stdio"]
     end = stdio.index("--")
     assert " ".join(stdio[end + 1 :]) in COMMANDS
-    given = [word.partition("=")[0] for option, word in zip(stdio, stdio[1:end], strict=False) if option == "--env"]
+    given = [word.partition("=")[0] for option, word in itertools.pairwise(stdio[:end]) if option == "--env"]
     assert set(given) == {KEY, "GATEWAY_URL"} <= NOT_SETTINGS
 
 

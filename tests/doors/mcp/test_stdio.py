@@ -130,6 +130,27 @@ async def test_a_key_that_is_not_good_is_a_result(place: Place) -> None:
     assert place.errors.read_text() == ""
 
 
+async def test_it_waits_for_a_contact_as_long_as_it_was_asked_to(place: Place) -> None:
+    async with place.connect() as one:
+        await one.call("register_agent", agent_name="first", bind_key=False)
+        await one.call("register_agent", agent_name="second", bind_key=False)
+        held = await one.call("acquire_lease", contact_email=PAT, agent_name="first", duration_minutes=0.03)
+        got = await one.call("acquire_lease", contact_email=PAT, agent_name="second", wait_seconds=30)
+
+    assert held["ok"] is True
+    assert (got["ok"], got["agent_name"]) == (True, "second")
+
+
+@pytest.mark.parametrize(
+    ("body", "seconds"),
+    [(None, 0), ({}, 0), ({"waitSeconds": 30}, 30), ({"waitSeconds": 1e9}, 30), ({"waitSeconds": "long"}, 0)],
+)
+def test_the_client_is_as_patient_as_the_gateway(body: dict[str, Any] | None, seconds: float) -> None:
+    from gateway.cli.mcp import _wait
+
+    assert _wait(body) == seconds
+
+
 WORDS = (sys.executable, "-m", "gateway", "mcp")
 
 
