@@ -61,11 +61,17 @@ def register(
             body["metadata"] = json.loads(metadata)
         except ValueError:
             raise typer.BadParameter("is not JSON", param_hint="--metadata") from None
-    made = Api(url, key, as_json=as_json).ask("POST", "/v1/agent/register", body=body).body
+    api = Api(url, key, as_json=as_json)
+    made = api.ask("POST", "/v1/agent/register", body=body).body
     binding = member(made, "apiKeyBinding")
     if binding in UNBOUND:
         other = member(made, "boundToAgentId")
         printing.note(f"warning: the key was not bound: {binding}{f' ({clean(other)})' if other else ''}")
+    if binding == "bound" and "operator" in (member(api.ask("GET", "/v1/agent/whoami").body, "scopes") or []):
+        printing.note(
+            "warning: this is an operator's key, and it acts as this agent from now on; "
+            "`gateway keys create --agent NAME` makes a key for an agent, `gateway keys unbind` takes this one back"
+        )
     if as_json:
         printing.document(made)
         return
@@ -153,7 +159,7 @@ def lease(
         rows = [*holder(member(got, "leaseHolder")), ("try again", when(member(got, "retryAt")))]
         printing.pairs([*rows, ("next", member(got, "nextAction") or "stop; wait for release or hand off")])
     else:
-        printing.line(f"{member(got, 'contactEmail')} is leased to {member(got, 'agentId')}", "good")
+        printing.line(f"{member(got, 'contactEmail')} is leased to {member(got, 'agentName')}", "good")
         withdrew = listed(member(got, "withdrew"))
         rows = [("lease", member(got, "id")), ("fencing token", member(got, "fencingToken"))]
         printing.pairs([*rows, ("until", when(member(got, "expiresAt"))), ("withdrew", withdrew)])
@@ -225,7 +231,7 @@ def leases(
     if as_json:
         printing.document(found)
         return
-    fields = ("contactEmail", "agentId", "fencingToken", "intent", "expiresAt", "id")
+    fields = ("contactEmail", "agentName", "fencingToken", "intent", "expiresAt", "id")
     printing.table(("contact", "agent", "token", "intent", "until", "lease"), _rows(found, fields))
 
 

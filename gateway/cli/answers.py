@@ -115,7 +115,8 @@ def _headline(body: Body, *, well: bool, dry_run: bool) -> str:
         return "dry run: it would be accepted" if well else f"dry run: it would be refused: {reason}"
     again = " (an earlier receipt: nothing was sent again)" if body.get("replayed") else ""
     status = clean(body.get("status"))
-    words = {"blocked": f"refused: {reason}", "pending_approval": f"held for a person: {reason}"}
+    whom = "the agents' votes" if reason == "consensus_pending" else "a person"
+    words = {"blocked": f"refused: {reason}", "pending_approval": f"held for {whom}: {reason}"}
     return words.get(status, status) + again
 
 

@@ -133,6 +133,9 @@ class Api:
                 words = f"{words}; {name}: {shown}"
         for field, why in error.errors.items() if isinstance(error, Invalid) else ():
             printing.note(f"  {field}: {why}")
+        decision = member(body, "decisionId")
+        if decision:
+            printing.note(f"a person may allow it: gateway decisions show {clean(decision)}, then confirm or reject it")
         if error.status == UNAUTHORIZED:
             words = f"{words}; check --key, GATEWAY_KEY and {profile.place()}"
         if error.status >= TEMPORARY and retry:

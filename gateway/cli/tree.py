@@ -33,6 +33,7 @@ from gateway.cli import (
     suppressions,
     templates,
     tls,
+    whoami,
 )
 from gateway.cli.demo import command as demo
 
@@ -78,7 +79,11 @@ sending = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
 sending.callback(invoke_without_command=True)(options.profiled(send.send))
 _add(sending, {"batch": send_batch.batch})
 app.add_typer(sending, name="send", rich_help_panel=MAIL)
-_add(app, {"budget": budget.budget, "listen": events.listen, "mcp": mcp.mcp}, rich_help_panel=MAIL)
+_add(
+    app,
+    {"budget": budget.budget, "listen": events.listen, "mcp": mcp.mcp, "whoami": whoami.whoami},
+    rich_help_panel=MAIL,
+)
 _group("events", "What has happened.", {"list": events.list_events})
 _group(
     "requests",

@@ -26,6 +26,7 @@ class Whoami(Shape):
     tenant_id: str = field(metadata={"wire": "tenant_id"})
     key_id: str = field(metadata={"wire": "key_id"})
     agent_id: str | None = field(default=None, metadata={"wire": "agent_id"})
+    agent_name: str | None = field(default=None, metadata={"wire": "agent_name"})
     scopes: tuple[str, ...] = ()
     mailboxes: tuple[Json, ...] = ()
 

@@ -27,7 +27,7 @@ COMMANDS = [
     "relay status", "requests cancel", "requests list", "requests resolve", "requests show", "send", "send batch",
     "serve", "sink", "suppressions add", "suppressions check", "suppressions export", "suppressions import",
     "suppressions list", "suppressions remove", "templates add-version", "templates create", "templates get",
-    "templates lint", "templates list", "templates publish", "templates render", "tls self-signed", "version",
+    "templates lint", "templates list", "templates publish", "templates render", "tls self-signed", "version", "whoami",
 ]  # fmt: skip
 
 

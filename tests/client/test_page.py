@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway import client
+from gateway.client.call import Call, plain
 from gateway.client.verbs import Verb, Verbs
 from tests import servers
 
@@ -39,12 +40,18 @@ def test_every_example_prints_what_the_page_says(new: None, capsys: pytest.Captu
     assert capsys.readouterr().out.splitlines() == said
 
 
-def test_the_readme_shows_one_that_works(new: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_shows_one_that_works(
+    new: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = re.findall(
-        r"^```python\n(from gateway\.client .*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE
+        r"^```python\n(import os\nfrom gateway\.client .*?)^```$",
+        (ROOT / "README.md").read_text(),
+        re.DOTALL | re.MULTILINE,
     )
     with client.Client() as operator:
         operator.register("outreach-agent")
+        wish = {"label": "outreach", "agentName": "outreach-agent"}
+        monkeypatch.setenv("A", operator.ask(Call("POST", "/v1/agent/keys", plain, wish))["rawKey"])
 
     exec(compile(found[0], "README.md", "exec"), {})  # noqa: S102 - our own page
 

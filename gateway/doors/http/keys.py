@@ -53,17 +53,21 @@ class Revocation(Shape):
 async def whoami(request: Request, grant: Anybody) -> Response:
     """Say whose key this is, as which agent it acts, and what it may do."""
     await take(request, Nothing, grant, optional=True)
-    return _who(grant)
+    return await _who(request, grant)
 
 
 @router.get("/v1/agent/whoami")
 async def who_is_it(request: Request, grant: Anybody) -> Response:
     """The same, for callers who would rather GET it."""
     grant.same_tenant(request.query_params.get("tenantId"))
-    return _who(grant)
+    return await _who(request, grant)
 
 
-def _who(grant: Grant) -> Response:
+async def _who(request: Request, grant: Grant) -> Response:
+    def find(tx: Tx) -> Agent | None:
+        return agents.find_agent(tx, grant.tenant, grant.agent or "")
+
+    agent = None if grant.agent is None else await context_of(request).read(grant.tenant, find)
     boxes = [{"id": box.id, "address": box.address, "status": box.status} for box in grant.own_mailboxes]
     return reply(
         {
@@ -71,6 +75,7 @@ def _who(grant: Grant) -> Response:
             "key_id": grant.key_id,
             "key_prefix": grant.prefix,
             "agent_id": grant.agent,
+            "agent_name": None if agent is None else agent.name,
             "scopes": sorted(grant.scopes, key=keys.SCOPES.index),
             "scope_all_mailboxes": grant.mailboxes is None,
             "mailboxes": boxes,

@@ -31,7 +31,7 @@ VOTES: dict[str, Schema] = {
     "threshold": whole("Votes that decide."),
 }
 CONTACT = text("The person's address.")
-MINUTES = number("For how many minutes; fractions are allowed.", exclusiveMinimum=0)
+MINUTES = number("For how many minutes, 30 without it; fractions are allowed.", exclusiveMinimum=0)
 TOOLS = (
     Tool(
         "register_agent",

@@ -16,6 +16,7 @@ from fastapi import APIRouter
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -32,6 +33,9 @@ SESSIONS_MAX = 2000
 """Sessions that one process keeps."""
 SESSIONS_OF_KEY = 500
 """Sessions of one key: a client that forgets to close its own must not shut out the others."""
+VERSION = b"mcp-protocol-version"
+OPENING = HANDSHAKE_PROTOCOL_VERSIONS
+"""Versions of the protocol that have sessions."""
 IDLE_SECONDS = 1800.0
 """After which a session that asks nothing is forgotten; its client begins another one."""
 LEAVE = "gateway.leave"
@@ -108,14 +112,12 @@ class Door:
 
     def _refuse_too_many(self, scope: Scope, who: str) -> None:
         """Refuse a key another session where it has too many. Raises Refusal 429."""
-        if any(name == b"mcp-session-id" for name, _ in scope["headers"]):
+        named = {name: value.decode("latin-1") for name, value in scope["headers"] if name.startswith(b"mcp-")}
+        if b"mcp-session-id" in named or named.get(VERSION, OPENING[0]) not in OPENING:
             return
         owners = self.manager._session_owners.values()  # noqa: SLF001  (the SDK says it nowhere else)
         if sum(one["client_id"] == who for one in owners) >= SESSIONS_OF_KEY:
-            words = (
-                f"the key has {SESSIONS_OF_KEY} sessions; close one, or wait until one that asks nothing is forgotten"
-            )
-            raise Refusal(429, "too_many_sessions", words, limit=SESSIONS_OF_KEY)
+            raise Refusal(429, "too_many_sessions", "the key has too many sessions of MCP open", limit=SESSIONS_OF_KEY)
 
     def _leave(self) -> None:
         """A call has ended."""

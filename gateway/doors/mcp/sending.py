@@ -4,11 +4,12 @@ from collections import Counter
 from typing import Any
 
 from gateway.doors.mcp import told
-from gateway.doors.mcp.tool import Arguments, Ask, Told, members
+from gateway.doors.mcp.tool import Answer, Arguments, Ask, Told, members
 
 SEND = "/v1/agent/request-send"
 LISTED = ("requestId", "status", "reason", "subject", "createdAt")
 HEADER_AGENT = "X-Agent-Id"
+UNREADABLE = 422
 PAGE = 10
 REFUSED_SHOWN = 10
 IDS_SHOWN = 20
@@ -20,9 +21,9 @@ def _people(value: Any) -> Any:  # noqa: ANN401  (a model's argument)
     return [value] if isinstance(value, str) else value
 
 
-def _mail(given: Arguments) -> dict[str, Any]:
-    """The members of a send."""
-    body = members(given, without=("agent_name", "sends"))
+def _mail(given: Arguments, without: tuple[str, ...] = ("agent_name",)) -> dict[str, Any]:
+    """The members of a send; as whom it is sent stands in a header, for all mails of a batch."""
+    body = members(given, without=without)
     for name in ("to", "cc", "bcc", "replyTo"):
         if name in body:
             body[name] = _people(body[name])
@@ -53,18 +54,19 @@ async def dry_run(given: Arguments, ask: Ask) -> Told:
 async def batch_send(given: Arguments, ask: Ask) -> Told:
     """Send many."""
     sends = given["sends"]
-    items = [_mail(one) if isinstance(one, dict) else one for one in sends] if isinstance(sends, list) else sends
+    items = [_mail(one, ()) if isinstance(one, dict) else one for one in sends] if isinstance(sends, list) else sends
     answer = await ask("POST", "/v1/agent/batch/request-send", body={"sends": items}, headers=_as(given))
     if not answer.good:
         return told.refused(answer)
-    results = []
-    for number, one in enumerate(answer.body["results"]):
-        if one["status"] == "error":
-            said = {"ok": False, "status": "error"} | told.plain(one, "error", "message", "errors")
-        else:
-            said = told.small(one)
-        results.append({"number": number, **said})
+    results = [{"number": number, **_item(one)} for number, one in enumerate(answer.body["results"])]
     return Told(_of_many(results))
+
+
+def _item(one: dict[str, Any]) -> dict[str, Any]:
+    """What is said of one mail of a batch."""
+    if one["status"] == "error":
+        return {"status": "error"} | told.refused(Answer(UNREADABLE, one)).body
+    return told.small(one)
 
 
 def _of_many(results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -72,7 +74,7 @@ def _of_many(results: list[dict[str, Any]]) -> dict[str, Any]:
     refused = [one for one in results if not one["ok"]]
     body: dict[str, Any] = {"ok": not refused, "count": len(results), "refused": refused[:REFUSED_SHOWN]}
     if len(refused) > REFUSED_SHOWN:
-        body["refused_by_reason"] = dict(Counter(one.get("reason") or one["error"] for one in refused))
+        body["refused_by_reason"] = dict(Counter(one["reason"] for one in refused))
     if len(results) <= IDS_SHOWN:
         body["request_ids"] = [one.get("request_id") for one in results]
     body["next_action"] = (

@@ -56,6 +56,11 @@ KEY = text(
     "Your name for this one mail. The same key with the same content never sends twice: use it again whenever you are not sure. "
     "Without it one is made of the content, and returned."
 )
+ITEM: Schema = {
+    "type": "object",
+    "properties": {name: schema for name, schema in MAIL.items() if name != "agent_name"} | {"idempotency_key": KEY},
+    "required": ["to"],
+}
 SENT: dict[str, Schema] = {
     "holder": HOLDER,
     "status": text("queued, scheduled, pending_approval (a person decides), blocked (refused), or a later state."),
@@ -95,7 +100,7 @@ TOOLS = (
         "idempotency_key: the whole call may then be made again.",
         batch_send,
         {
-            "sends": rows("The mails, each with the arguments of send_email.", {"type": "object", "properties": MAIL}),
+            "sends": rows("The mails, each with the arguments of send_email but agent_name.", ITEM),
             "agent_name": MAIL["agent_name"],
         },
         ("sends",),

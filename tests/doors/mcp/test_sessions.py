@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from mcp import MCPError
 from starlette.routing import Route
 
 from gateway.doors.mcp import mount
@@ -124,6 +125,24 @@ async def test_what_a_key_may_not_see_is_in_no_result_and_no_resource(served: Se
     assert len(door.world.rows()["sends"]) == 1
 
 
+@pytest.mark.parametrize(("mode", "sessions"), [("legacy", 2), ("auto", 0)])
+async def test_the_official_client_is_its_keys_agent_in_each_version(served: Served, mode: str, sessions: int) -> None:
+    door = served.door
+    async with served.connect("a", mode=mode) as a, served.connect("b", mode=mode) as b:
+        open_now = len(_manager(served)._server_instances)
+        both = await asyncio.gather(*(one.call("who_am_i") for one in (a, b) for _ in range(ROUNDS)))
+        sent = await a.call("send_email", to=PAT, subject="hi", text="hello")
+        answer = await door.call("DELETE", f"/v1/agent/keys/{door.ids['a']}", by="operator")
+        with pytest.raises(MCPError):
+            await a.client.call_tool("who_am_i", {})
+        still = await b.call("get_request", request_id=sent["request_id"])
+
+    assert answer.status_code == 200
+    assert open_now == sessions
+    assert [one["agent_id"] for one in both] == [door.world.agent["a"]] * ROUNDS + [door.world.agent["b"]] * ROUNDS
+    assert still["ok"] is True
+
+
 # --- the end of a key, limits -----------------------------------------------------------------------------------------
 
 
@@ -231,12 +250,14 @@ async def test_a_key_with_too_many_sessions_does_not_shut_out_another(
         refused = await Raw(first.http, first.key).open()
         still = await second.call("who_am_i")
         other = await Raw(first.http, served.door.keys["b"]).open()
+        bare = await Raw(first.http, first.key).post(LIST, **{"Mcp-Protocol-Version": "2026-07-28"})
         await first.http.delete("/mcp", headers=first.headers())
         again = await Raw(first.http, first.key).open()
 
     assert (refused.status_code, refused.json()["error"]) == (429, "too_many_sessions")
     assert still["ok"] is True
     assert (other.status_code, again.status_code) == (200, 200)
+    assert bare.status_code != 429  # that version has no sessions
 
 
 LARGE = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping", "x": "y" * 80_000}).encode()
@@ -397,8 +418,8 @@ async def _stopped(gateway: servers.Served, key: str) -> tuple[int, bytes, dict[
             assert stream.status_code == 200
             wish = {"contact_email": PAT, "agent_name": "second", "wait_seconds": 30}
             waiting = asyncio.create_task(one.call("acquire_lease", **wish))
-            while (await one.call("list_leases"))["count"] != 1:
-                pass
+            for _ in range(3):  # what is asked later has been answered: the call is under way
+                await one.call("list_leases")
             began = time.monotonic()
             stopping = asyncio.create_task(asyncio.to_thread(gateway.stop))
             streamed = b"".join([piece async for piece in stream.aiter_raw()])

@@ -5,12 +5,16 @@ import json
 import httpx
 import pytest
 
+from gateway.core.delivery import Bounced, Deferred, Outcome, Relayed, Reply
 from gateway.doors.mcp.server import TOOLS
-from tests.doors.door import LEASE
+from tests.databases import SqliteFiles
+from tests.doors.door import LEASE, a_door
 from tests.doors.mcp.client import Served
-from tests.world import BOXES, PAT, TENANT
+from tests.doors.mcp.conftest import serving
+from tests.world import BOXES, OK, PAT, TENANT, a_world
 
 OTHER = "kim@example.net"
+GONE, LATER = Reply(550, "5.1.1", "no such person"), Reply(450, "4.2.1", "later")
 
 
 async def test_the_tools_are_listed_with_schemas_and_hints(wired: Served) -> None:
@@ -108,6 +112,7 @@ async def test_many_mails_are_told_by_what_was_refused(served: Served) -> None:
         (1, "lease_conflict"),
         (2, "invalid_request"),
     ]
+    assert (got["refused"][1]["errors"][0]["field"], got["refused"][1]["repeat"]) == ("to[0]", "fix_first")
     assert got["request_ids"][2] is None
     assert [len(listed["items"]), len(page["items"])] == [1, 1]
 
@@ -164,6 +169,77 @@ async def test_agents_vote_and_a_mail_waits_for_it(served: Served) -> None:
     assert (held["status"], held["reason"], held["repeat"]) == ("pending_approval", "consensus_pending", "never")
     assert stands["status"] in ("approved", "pending")
     assert late["ok"] is (stands["status"] == "pending")
+
+
+async def test_what_is_wrong_with_a_mail_of_a_batch_is_named_as_the_model_knows_it(wired: Served) -> None:
+    good = {"to": PAT, "subject": "hi", "text": "hello"}
+    sends = [good | {"agent_name": "b"}, good | {"fencing_token": "7"}, good | {"send_at": "noon"}]
+    async with wired.connect() as one:
+        got = await one.call("batch_send", sends=sends)
+
+    fields = [said["errors"][0]["field"] for said in got["refused"]]
+    assert fields == ["agent_name", "fencing_token", "send_at"]
+    assert {said["reason"] for said in got["refused"]} == {"invalid_request"}
+    assert all(said["next_action"] for said in got["refused"])
+    assert wired.door.world.rows()["sends"] == []
+
+
+async def test_a_dry_run_does_not_sound_as_if_a_mail_had_gone(wired: Served) -> None:
+    async with wired.connect() as one:
+        tried = await one.call("dry_run", to=PAT, subject="hi", text="hello")
+        later = await one.call("get_request", idempotency_key=tried["idempotency_key"])
+
+    assert tried["next_action"] == "nothing was sent; send_email would be queued"
+    assert "request_id" not in tried
+    assert later["reason"] == "send_request_not_found"
+
+
+OUTCOMES: dict[str, Outcome] = {
+    "relayed": Relayed(OK),
+    "bounced": Bounced("no", GONE),
+    "deferred": Deferred("later", LATER),
+}
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("relayed", "it has left"),
+        ("bounced", "did not arrive"),
+        ("cancelled", "does not go"),
+        ("deferred", "tried again"),
+    ],
+)
+async def test_what_became_of_a_mail_says_what_there_is_to_do(served: Served, state: str, words: str) -> None:
+    world = served.door.world
+    async with served.connect("a") as one:
+        sent = await one.call("send_email", to=PAT, subject="hi", text="hello", **{"from": BOXES[0]})
+        if state == "cancelled":
+            await one.call("cancel_send", request_id=sent["request_id"])
+        else:
+            (claim,) = await world.claim()
+            await world.relay(claim, OUTCOMES[state])
+        said = await one.call("get_request", request_id=sent["request_id"])
+
+    assert said["status"] == state
+    assert words in said["next_action"]
+
+
+async def test_a_budget_tells_of_the_mailbox_and_the_agent_too(sqlite_files: SqliteFiles) -> None:
+    options = {"quota": {"mailbox_day": 9, "agent_hour": 7, "tenant_month": 8}}
+    async with a_world(sqlite_files, options) as world, a_door(world) as door:
+        async for served in serving(door):
+            async with served.connect("a") as one:
+                await one.call("send_email", to=PAT, subject="hi", text="hello", **{"from": BOXES[0]})
+                own = await one.call("check_budget", **{"from": BOXES[0]})
+                other = await one.call("check_budget", **{"from": BOXES[1]})
+                wrong = await one.call("check_budget", **{"from": "nobody@example.net"})
+
+            assert own["mailbox"]["daily"]["remaining"] == 8
+            assert own["agent"]["hourly"]["remaining"] == 6
+            assert own["tenant"]["monthly"]["remaining"] == 7
+            assert other["mailbox"]["daily"]["remaining"] == 9
+            assert wrong["errors"][0]["field"] == "from"
 
 
 @pytest.mark.parametrize(
