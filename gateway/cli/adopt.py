@@ -53,7 +53,7 @@ def invite(
         printing.document(made)
         return
     printing.line(member(made, "token"))
-    printing.note("this is the token; it is not shown again: the agent runs `gateway adopt claim` with it", "")
+    printing.note("this is the token; it is not shown again: the agent runs `gateway adopt claim TOKEN --url URL`", "")
     boxes = "all" if member(made, "scopeAllMailboxes") else listed(member(made, "mailboxes"))
     rows = [("id", member(made, "id")), ("label", member(made, "label")), ("agent", member(made, "agentName"))]
     rows += [("scopes", listed(member(made, "scopes"))), ("mailboxes", boxes)]
@@ -66,6 +66,8 @@ def claim(
     as_json: options.Json = False,
 ) -> None:
     """Make the key of an invitation, bound to an agent of its own, and print it, this once; no key is needed.
+
+    On another machine than the gateway's say where that is: `gateway adopt claim TOKEN --url URL`.
 
     It is written into the profile, where the other commands find it, unless there is one, or --json is given.
     """

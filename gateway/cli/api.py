@@ -126,7 +126,7 @@ class Api:
         body = error.body
         if self._json:
             printing.document(body)
-        words = member(body, "message") or member(body, "detail") or "refused"
+        words = member(body, "message") or member(body, "detail") or error.message
         for name, value in body.items():
             shown = ", ".join(map(str, value)) if isinstance(value, list) else value
             if name not in PLAIN and isinstance(shown, str | int | float):
@@ -140,7 +140,7 @@ class Api:
             words = f"{words}; check --key, GATEWAY_KEY and {profile.place()}"
         if error.status >= TEMPORARY and retry:
             words = f"{words}; {retry}"
-        fail(f"{error.status} {member(body, 'error') or ''}: {words}")
+        fail(f"{error.status} {member(body, 'error') or ''}: {words}" if error.status else words)
 
 
 def agent_header(agent: str | None) -> dict[str, str]:

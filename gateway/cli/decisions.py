@@ -14,6 +14,8 @@ from gateway.cli.printing import clean, member
 
 PATH = "/v1/agent/decisions"
 PAGE = 500
+SECRETS = {"rawKey": "key", "token": "token"}
+"""Members of an answer that are shown once, and what each is."""
 
 Which = Annotated[
     str, typer.Argument(metavar="ID|LINK", help="The decision's id, dec_..., or the link that the refusal gave.")
@@ -71,7 +73,10 @@ def confirm(
     key: options.Key = None,
     as_json: options.Json = False,
 ) -> None:
-    """Carry the request out with one's own key, an operator's; prints its answer, where a new key's secret is shown once."""
+    """Carry the request out with one's own key, an operator's; prints its answer.
+
+    The secret of a new key or invitation is alone on the first line of stdout, this once.
+    """
     _decide(which, "confirm", reason, Api(url, key, as_json=as_json), as_json=as_json)
 
 
@@ -92,10 +97,14 @@ def _decide(which: str, decision: str, reason: str | None, api: Api, *, as_json:
     if as_json:
         printing.document(done)
         return
-    printing.line(f"{member(done, 'status')} {member(done, 'decisionId')}", "good")
     result = member(done, "result", "body")
-    if isinstance(result, dict):
-        printing.pairs([(name, _text(value)) for name, value in result.items()])
+    result = result if isinstance(result, dict) else {}
+    for name, what in SECRETS.items():
+        if secret := result.pop(name, None):  # alone and first, as `keys create` prints it: a script reads that line
+            printing.line(secret)
+            printing.note(f"this is the {what}; it is not shown again", "")
+    printing.line(f"{member(done, 'status')} {member(done, 'decisionId')}", "good")
+    printing.pairs([(name, _text(value)) for name, value in result.items()])
 
 
 def _path(which: str) -> str:

@@ -66,14 +66,14 @@ def listen(
 ) -> None:
     """Print events as they happen, one on each line, until Ctrl-C; with --json one object on each line.
 
-    A connection that breaks is made again, and what happened meanwhile is told first. Exit code 0: stopped by Ctrl-C or
+    A connection that breaks is made again, which stderr says, and what happened meanwhile is told first. Exit code 0: stopped by Ctrl-C or
     SIGTERM; 1: the key is good no longer, or there is no gateway.
     """
     api = Api(url, key)  # an error is told in words: only events are objects here
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with api.kept() as client, api.reaching():
-            for event in client.listen(events, contact, since, lost=_lost):
+            for event in client.listen(events, contact, since, lost=_lost, back=_back):
                 _tell(event, as_json=as_json)
     except KeyboardInterrupt:
         raise typer.Exit(0) from None
@@ -83,7 +83,16 @@ def listen(
 
 
 def _lost(error: "GatewayError", seconds: float) -> None:
-    printing.note(f"{error.message}; asking again in {seconds:.0f} s")
+    from gateway.client import Unreachable
+
+    if isinstance(error, Unreachable) and error.uncertain:
+        printing.note("the stream ended; connecting again")
+    else:
+        printing.note(f"{error.message}; asking again in {seconds:.0f} s")
+
+
+def _back() -> None:
+    printing.note("connected again", "good")
 
 
 def _tell(event: "Event", *, as_json: bool) -> None:

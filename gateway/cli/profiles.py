@@ -38,7 +38,11 @@ def _row(name: str) -> dict[str, object]:
 
 
 def use(name: Name, as_json: options.Json = False) -> None:
-    """Let a profile be the one that is meant where none is named, from now on."""
+    """Let a profile be the one that is meant where none is named, from now on.
+
+    `keys` and `relay` do not heed it where there is a store: they go to the store that the settings name, unless --url,
+    --key or --profile is given.
+    """
     try:
         profile.use(name)
     except ValueError as error:

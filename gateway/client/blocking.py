@@ -13,7 +13,7 @@ from gateway.client import holding, pages, shapes
 from gateway.client.call import LINES, STREAM, Answer, Call, judged, of_line
 from gateway.client.calls import acquire
 from gateway.client.errors import GatewayError, NotAGateway, Unreachable
-from gateway.client.hearing import Ear, Lost
+from gateway.client.hearing import Back, Ear, Lost
 from gateway.client.holding import Hold
 from gateway.client.line import Line, content_type
 from gateway.client.mail import Filters
@@ -124,23 +124,24 @@ class Client(Verbs):
         since: str | None = None,
         *,
         lost: Lost | None = None,
+        back: Back | None = None,
     ) -> Iterator[shapes.Event]:
         """Tell events as they happen, without end: after the one with the id `since`, else from now on.
 
-        A stream that breaks is asked for again, and goes on where it was; `lost` is told of it. Raises Unauthorized where
-        the key is good no longer, and Unreachable where there is no gateway at the start.
+        A stream that breaks is asked for again, and goes on where it was; `lost` is told of it, and `back` once it is there
+        again. Raises Unauthorized where the key is good no longer, and Unreachable where there is no gateway at the start.
         """
         ear = Ear(events, contact, since)
         while True:
             try:
-                yield from self._heard(ear)
+                yield from self._heard(ear, back)
             except GatewayError as error:
                 wait = ear.lost(error)
                 if lost is not None:
                     lost(error, wait)
                 time.sleep(wait)
 
-    def _heard(self, ear: Ear) -> Iterator[shapes.Event]:
+    def _heard(self, ear: Ear, back: Back | None) -> Iterator[shapes.Event]:
         """One connection's events. Raises GatewayError, always."""
         call = ear.stream()
         with contextlib.ExitStack() as stack:
@@ -148,6 +149,7 @@ class Client(Verbs):
             response = opening(lambda: stack.enter_context(self._opened(call)))
             if content_type(response.headers) != STREAM:
                 raise NotAGateway("the answer is no stream of events")
+            ear.opened(back)
             for line in response.iter_lines():
                 if (event := ear.hear(line)) is not None:
                     yield event

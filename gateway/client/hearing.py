@@ -25,6 +25,8 @@ PAGE = 500
 
 Lost = Callable[[GatewayError, float], None]
 """Is told why the stream was lost, and in how many seconds it is asked for again."""
+Back = Callable[[], None]
+"""Is told that a stream that was lost is there again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Ear:
         self._gap: Gap | None = None
         self._tries = 0
         self.begun = False  # whether it was ever there: whoever cannot be heard at the start is told so
+        self._away = False
         self._names: dict[str, str] = {}
         self._data: list[str] = []
 
@@ -54,6 +57,12 @@ class Ear:
         headers = {} if self.last is None else {"Last-Event-ID": self.last}
         path = "/v1/agent/events/stream"
         return Call("GET", path, plain, query=self._query, headers=headers, accept=STREAM, wait=SILENCE)
+
+    def opened(self, back: Back | None) -> None:
+        """The stream is there; `back` is told so where it was lost before."""
+        if self._away and back is not None:
+            back()
+        self._away = False
 
     def hear(self, line: str) -> Event | None:
         """Take a line; returns the event that it ends, where that is a new one.
@@ -84,7 +93,8 @@ class Ear:
             raise NotAGateway("the stream of events holds what is no JSON") from None
         if kind == "end":
             reason = str(body.get("reason"))
-            raise Unauthorized(f"the gateway has ended the stream: {reason}", body={"error": reason})
+            words = "the key is good no longer" if reason == "unauthorized" else f"the stream was ended: {reason}"
+            raise Unauthorized(words, body={"error": reason, "message": words})
         if kind == "gap":
             self._gap = Gap(body.get("since"), str(body.get("until")))
             return None
@@ -121,6 +131,7 @@ class Ear:
         """Seconds until the stream is asked for again; raises the error where that would be of no use."""
         if not self.begun or not isinstance(error, Unreachable | Unavailable | TooMany):
             raise error
+        self._away = True
         wait = min(LATEST, SOONEST * 2.0**self._tries)
         self._tries = min(self._tries + 1, 10)
         wait = max(wait * random.uniform(0.75, 1.0), SOONEST)  # noqa: S311  (so that not all come back at once)

@@ -13,7 +13,7 @@ from gateway.client import holding, pages, shapes
 from gateway.client.call import LINES, STREAM, Answer, Call, judged, of_line
 from gateway.client.calls import acquire
 from gateway.client.errors import GatewayError, NotAGateway, Unreachable
-from gateway.client.hearing import Ear, Lost
+from gateway.client.hearing import Back, Ear, Lost
 from gateway.client.holding import Hold
 from gateway.client.line import Line, content_type
 from gateway.client.mail import Filters
@@ -129,16 +129,17 @@ class AsyncClient(Verbs):
         since: str | None = None,
         *,
         lost: Lost | None = None,
+        back: Back | None = None,
     ) -> AsyncGenerator[shapes.Event, None]:
         """Tell events as they happen, without end: after the one with the id `since`, else from now on.
 
-        A stream that breaks is asked for again, and goes on where it was; `lost` is told of it. Raises Unauthorized where
-        the key is good no longer, and Unreachable where there is no gateway at the start.
+        A stream that breaks is asked for again, and goes on where it was; `lost` is told of it, and `back` once it is there
+        again. Raises Unauthorized where the key is good no longer, and Unreachable where there is no gateway at the start.
         """
         ear = Ear(events, contact, since)
         while True:
             try:
-                async with contextlib.aclosing(self._heard(ear)) as heard:
+                async with contextlib.aclosing(self._heard(ear, back)) as heard:
                     async for event in heard:
                         yield event
             except GatewayError as error:
@@ -147,7 +148,7 @@ class AsyncClient(Verbs):
                     lost(error, wait)
                 await asyncio.sleep(wait)
 
-    async def _heard(self, ear: Ear) -> AsyncGenerator[shapes.Event, None]:
+    async def _heard(self, ear: Ear, back: Back | None) -> AsyncGenerator[shapes.Event, None]:
         """One connection's events. Raises GatewayError, always."""
         call = ear.stream()
         async with contextlib.AsyncExitStack() as stack:
@@ -155,6 +156,7 @@ class AsyncClient(Verbs):
             response: httpx.Response = await opening(self._entered, stack, call)
             if content_type(response.headers) != STREAM:
                 raise NotAGateway("the answer is no stream of events")
+            ear.opened(back)
             async for line in response.aiter_lines():
                 if (event := ear.hear(line)) is not None:
                     yield event

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import AfterValidator, Field, StringConstraints
 
-from gateway.core.event import wanted
+from gateway.core.event import GROUPS, wanted
 from gateway.core.record import Document
 from gateway.doors.auth import Grant
 from gateway.doors.fields import Count, Person, Shape, fault
@@ -30,14 +30,26 @@ STREAMS_MAX = 4000
 SINCE = "The id of an event: what came after it."
 TYPES = "Types, divided by commas: names, or whole groups like send.*; without it, all."
 CONTACT = "Only what is about this person."
+WORD_MAX = 60
+"""Characters of a type that is not known which an answer repeats."""
 
 
 def _types(text: str) -> str:
     try:
         wanted(name.strip() for name in text.split(","))
-    except ValueError:
-        raise fault("names a type of event that there is not") from None
+    except ValueError as error:
+        raise fault(_unknown(str(error))) from None
     return text
+
+
+def _unknown(name: str) -> str:
+    """What is wrong with a type that is none; it is repeated only where it can do nothing to whoever reads it."""
+    short = 0 < len(name) <= WORD_MAX and name.isascii() and name.isprintable()
+    words = f"names a type of event that there is not{f': {name}' if short else ''}"
+    group = name.partition(".")[0]
+    if name.endswith("*") and group in GROUPS:
+        return f"{words}; only a whole group can be meant, as {group}.*"
+    return f"{words}; the groups are {', '.join(f'{one}.*' for one in GROUPS)}"
 
 
 def _id(text: str) -> str:

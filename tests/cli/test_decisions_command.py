@@ -54,6 +54,12 @@ def test_a_confirmed_key_is_shown_to_the_person_and_a_rejected_one_is_not_made(a
     rejected = at("decisions", "reject", second, key=key)
     shown = json.loads(at("decisions", "show", second, "--json").stdout)
 
-    assert re.search(r" rawKey +gk_live_", made.stdout), made.stdout
+    secret, second_line, *rest = made.stdout.splitlines()
+    assert secret.startswith("gk_live_")
+    assert second_line == f"confirmed {first}"
+    assert "this is the key; it is not shown again" in made.stderr
+    assert any(re.search(r" label +one$", line) for line in rest), made.stdout
+    assert secret not in "\n".join(rest)
+    assert at("whoami", key=secret).exit_code == 0
     assert rejected.stdout.strip() == f"rejected {second}"
     assert (shown["status"], shown["request"]["body"]["label"]) == ("rejected", "two")

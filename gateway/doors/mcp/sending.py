@@ -95,7 +95,8 @@ async def get_request(given: Arguments, ask: Ask) -> Told:
         return told.faulty([("request_id", "is required, or idempotency_key")])
     found = told.of_send(answer)
     if answer.good:
-        found.body.update({"ok": True}, **told.plain(answer.body, "messageId", "deliveryStatus", "counts"))
+        about = told.plain(answer.body, "subject", "agentId", "messageId", "deliveryStatus", "counts")
+        found.body.update({"ok": True, "to": _whom(answer.body)}, **about)
     return found
 
 
@@ -203,7 +204,11 @@ async def who_am_i(_: Arguments, ask: Ask) -> Told:
     if not answer.good:
         return told.refused(answer)
     boxes = [one["address"] for one in answer.body["mailboxes"]]
-    said = {name: answer.body[name] for name in ("tenant_id", "agent_id", "scopes", "transactional")}
-    bound = answer.body["agent_id"] is not None
-    following = "nothing" if bound else "register_agent, so that leases and votes are yours"
+    said = {name: answer.body[name] for name in ("tenant_id", "agent_id", "agent_name", "scopes", "transactional")}
+    if "operator" in answer.body["scopes"]:
+        following = "tell the person that this is an operator's key, and ask for one made for an agent"
+    elif answer.body["agent_id"] is not None:
+        following = "nothing; you are agent_name"
+    else:
+        following = "register_agent, so that leases and votes are yours"
     return Told({"ok": True, **said, "mailboxes": boxes, "next_action": following})

@@ -32,8 +32,8 @@ MAIL: dict[str, Schema] = {
     "reply_to": people("Where answers go."),
     "from": text("One of your mailboxes; without it, your first. who_am_i lists them."),
     "kind": text(
-        "outreach: you write first; reply: you answer (needs in_reply_to or a mailbox that may reply); transactional: a "
-        "receipt or the like (needs permission).",
+        "outreach, as usual: leave it out. reply: you answer somebody, from a mailbox that was allowed to; transactional: a "
+        "receipt or the like, from a key or mailbox that was allowed to.",
         enum=["outreach", "reply", "transactional"],
     ),
     "in_reply_to": text("The Message-ID that you answer."),
@@ -53,8 +53,8 @@ MAIL: dict[str, Schema] = {
     "agent_name": text("As which agent, where your key is bound to none."),
 }
 KEY = text(
-    "Your name for this one mail. The same key with the same content never sends twice: use it again whenever you are not sure. "
-    "Without it one is made of the content, and returned."
+    "Your name for this one mail, e.g. your own name, the step and the person: all agents of a mailbox share its keys. The same "
+    "key with the same content never sends twice: use it again whenever you are not sure. Without it one is made of the content."
 )
 ITEM: Schema = {
     "type": "object",
@@ -186,6 +186,7 @@ TOOLS = (
         who_am_i,
         gives={
             "agent_id": either("The agent that your key is bound to.", ONE, {"type": "null"}),
+            "agent_name": either("Its name.", ONE, {"type": "null"}),
             "mailboxes": rows("Addresses to send from.", {"type": "string"}),
         },
         reads=True,

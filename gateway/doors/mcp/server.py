@@ -26,8 +26,8 @@ Asking = Callable[[Context], Ask]
 
 TOOLS: tuple[Tool, ...] = (*SENDING, *COORDINATING)
 BY_NAME = {tool.name: tool for tool in TOOLS}
-INSTRUCTIONS = f"""You send mail through a gateway that other agents use too. Begin with who_am_i, then register_agent.
-Before you write to somebody: contact_timeline, then acquire_lease. Send with send_email, its fencing_token and an
+INSTRUCTIONS = f"""You send mail through a gateway that other agents use too. Begin with who_am_i; where it names no agent,
+register_agent. Before you write to somebody: contact_timeline, then acquire_lease. Send with send_email, its fencing_token and an
 idempotency_key of your own; then release_lease. A result with ok: false is information: do what next_action says, and look at
 repeat before you call again. Never work around a refusal with another key, address or wording.
 

@@ -63,8 +63,18 @@ def refused(answer: Answer) -> Told:
     )
     said["repeat"] = "after_until" if later else "never" if slug == "human_decision_required" else "fix_first"
     if body.get("errors"):
-        said["errors"] = [{"field": snake(one["field"]), "message": one["message"]} for one in body["errors"]]
+        words = (("use fencingTokens", "send one mail to each"),)
+        said["errors"] = [
+            {"field": snake(one["field"]), "message": _known(one["message"], words)} for one in body["errors"]
+        ]
     return Told(said, error=True)
+
+
+def _known(message: str, words: Iterable[tuple[str, str]]) -> str:
+    """A sentence without names that no tool has."""
+    for name, instead in words:
+        message = message.replace(name, instead)
+    return message
 
 
 def faulty(faults: Iterable[tuple[str, str]]) -> Told:
@@ -99,16 +109,19 @@ def of_send(answer: Answer) -> Told:
     return Told(said)
 
 
+FIELDS = {"identity": "from", "consensus": "require_consensus_id", "content": "text"}
+"""The arguments that policies are about, where a finding names none."""
 WORDS = {
     "fix": "mend what errors names, then call again with the same idempotency_key",
     "ask for that request first; use a new key only for a new message": NEXT["idempotency_key_reused"],
+    "use your own mailbox": "use your own mailbox (who_am_i lists them) as from, and leave kind out if errors speaks of it",
     "schedule after retryAt or drop": "send it again with scheduled_at after `until`, or drop it",
     "wait until retryAt": "call again after `until`",
     "retryAt": "`until`",
     "requireConsensusId": "require_consensus_id",
 }
 """Next actions, or parts of them, that a model knows by other names; the longest first."""
-_PARTS = re.compile("|".join(map(re.escape, list(WORDS)[2:])))
+_PARTS = re.compile("|".join(map(re.escape, list(WORDS)[3:])))
 GOES = "nothing; it is on its way"
 STANDS = {
     "scheduled": "nothing; it goes at scheduled_at",
@@ -131,7 +144,8 @@ def following(text: str) -> str:
 
 def _wrong(finding: Mapping[str, Any]) -> dict[str, Any]:
     """What is to be mended."""
-    said = {"field": finding.get("field") or finding["rule"], "message": finding.get("why") or finding["detail"]}
+    field = finding.get("field") or FIELDS.get(finding["rule"], finding["rule"])
+    said = {"field": field, "message": finding.get("why") or finding["detail"]}
     return said | plain(finding, "recipient", "limit")
 
 
