@@ -46,17 +46,18 @@ class Consensus:
         """Ask for the consensus that is named, else for the mailbox's demand."""
         if mail.consensus is not None:
             yield ConsensusAsk(mail.consensus)
-        elif _demanded_of(mail):
+        if _demanded_of(mail):
             yield MailboxAsk(mail.mailbox)
 
     def judge(self, mail: Submission, facts: Answers) -> Iterator[Finding]:
         """Say how the consensus stands; of one that cannot help, why."""
+        demanded = _demanded_of(mail) and facts[MailboxAsk(mail.mailbox)].require_consensus
         if mail.consensus is None:
-            if _demanded_of(mail) and facts[MailboxAsk(mail.mailbox)].require_consensus:
+            if demanded:
                 yield REQUIRED.about(consensus="none")
             return
         found = facts[ConsensusAsk(mail.consensus)]
-        useless = _useless(found, mail)
+        useless = _useless(found, mail, demanded=demanded)
         if useless is not None:
             why, words = useless
             yield REQUIRED.about(text=words, consensus=why, consensusId=mail.consensus)
@@ -70,12 +71,17 @@ def _demanded_of(mail: Submission) -> bool:
     return mail.moment is Moment.ACCEPTANCE and mail.kind.leased and bool(mail.contacts)
 
 
-def _useless(found: ConsensusAnswer, mail: Submission) -> tuple[str, str] | None:
+def _useless(found: ConsensusAnswer, mail: Submission, *, demanded: bool) -> tuple[str, str] | None:
     """Why a consensus can let nothing pass, whatever was voted: a word and a sentence."""
     if found.status is None:
         return "unknown", "there is no such consensus"
     if mail.moment is Moment.ACCEPTANCE and found.contact not in (mail.contacts or mail.keys):
         return "other_contact", "the consensus is about none of the recipients"
+    if demanded and set(mail.contacts) != {found.contact}:
+        return (
+            "not_all",
+            "the consensus is not about all recipients; send one mail to each, with a consensus of its own",
+        )
     if found.status is Status.EXPIRED:
         return "expired", "the consensus has expired; nothing was decided in time"
     return None

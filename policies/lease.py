@@ -51,7 +51,7 @@ class Lease:
     """Keeps others away from a contact that is leased or to whom mail is in flight.
 
     Mail in flight does so until it is `flight_max` seconds old, past its permit at any age. Where `escalate_after` sends of an
-    agent have met another's lease on the contact or in the thread within an hour, the next is held for a person (0: never).
+    agent have met another's lease on the contact or in the thread within an hour, one more is held for a person (0: never).
     """
 
     when: ClassVar[frozenset[Moment]] = ALWAYS
@@ -89,7 +89,8 @@ class Lease:
             yield from (ConflictsAsk(mail.actor, matter) for matter in (*mail.contacts, mail.thread) if matter)
 
     def _again_and_again(self, mail: Submission, facts: Answers) -> bool:
-        return any(len(facts[ask] - {mail.id}) >= self.escalate_after for ask in self._conflicts(mail))
+        """Whether this one is for a person to decide; those that come after it are conflicts like those before."""
+        return any(len(facts[ask] - {mail.id}) == self.escalate_after for ask in self._conflicts(mail))
 
     def _in_flight(self, mail: Submission, contact: str, facts: Answers) -> Iterator[Finding]:
         for flight in facts[FlightsAsk(contact)]:

@@ -16,7 +16,7 @@ from gateway.core.event import GROUPS, KINDS, Sight
 from gateway.core.verdict import HOLD, Mode, Reason
 from gateway.settings import Settings
 from policies import TABLE, reasons
-from tests import docs_mcp
+from tests import docs_client, docs_mcp
 from tests.conversations import conversations
 from tests.coordination.conformance import page as coordination
 from tests.docs_cli import commands, shared
@@ -150,6 +150,9 @@ PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/http.md", "errors"): errors,
     ("docs/cli.md", "shared"): shared,
     ("docs/cli.md", "commands"): commands,
+    ("docs/client.md", "methods"): docs_client.methods,
+    ("docs/client.md", "given"): docs_client.given,
+    ("docs/client.md", "answers"): docs_client.answers,
     ("docs/mcp.md", "repeats"): docs_mcp.repeats,
     ("docs/mcp.md", "tools"): docs_mcp.tools,
     ("docs/mcp.md", "arguments"): docs_mcp.arguments,

@@ -66,8 +66,8 @@ def listen(
 ) -> None:
     """Print events as they happen, one on each line, until Ctrl-C; with --json one object on each line.
 
-    A connection that breaks is made again, which stderr says, and what happened meanwhile is told first. Exit code 0: stopped by Ctrl-C or
-    SIGTERM; 1: the key is good no longer, or there is no gateway.
+    A connection that breaks is made again, which stderr says, and what happened meanwhile is told first. Exit code 0:
+    stopped by Ctrl-C or SIGTERM; 1: the key is good no longer, or there is no gateway.
     """
     api = Api(url, key)  # an error is told in words: only events are objects here
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -10,7 +10,7 @@ import httpx
 import tenacity
 
 from gateway.client import holding, pages, shapes
-from gateway.client.call import LINES, STREAM, Answer, Call, judged, of_line
+from gateway.client.call import LINES, STREAM, Answer, Call, judged, of_line, taken
 from gateway.client.calls import acquire
 from gateway.client.errors import GatewayError, NotAGateway, Unreachable
 from gateway.client.hearing import Back, Ear, Lost
@@ -18,11 +18,12 @@ from gateway.client.holding import Hold
 from gateway.client.line import Line, content_type
 from gateway.client.mail import Filters
 from gateway.client.pages import Walk
+from gateway.client.shape import Shape
 from gateway.client.verbs import Verbs
 from gateway.client.where import Place, found
 
 T = TypeVar("T")
-S = TypeVar("S", bound=shapes.Shape)
+S = TypeVar("S", bound=Shape)
 
 
 class Client(Verbs):
@@ -58,7 +59,7 @@ class Client(Verbs):
 
     def ask(self, call: Call[T]) -> T:
         """Carry a request out, and read its answer. Raises GatewayError."""
-        return call.read(self.answer(call))
+        return taken(call, self.answer(call))
 
     def answer(self, call: Call[Any]) -> Answer:
         """Carry a request out. Raises GatewayError."""
@@ -170,9 +171,10 @@ class Client(Verbs):
         keep: bool = False,
         agent: str | None = None,
     ) -> Iterator[Hold]:
-        """Hold a lease on a contact while the block runs, and give it back at its end; raises LeaseConflict.
+        """Hold a lease on a contact while the block runs, and give it back at its end, also one that was there before.
 
-        With `keep` a thread renews it at half of its time; where that fails, the next request of the block raises LeaseLost.
+        Raises LeaseConflict where another agent has it. With `keep` a thread renews it at half of its time; where that fails, the
+        next request of the block raises LeaseLost.
         """
         began = time.monotonic()
         call = acquire(contact, minutes=minutes, intent=intent, wait_seconds=wait_seconds, agent=agent)

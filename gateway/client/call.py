@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from gateway.client.errors import REFUSED_FROM, GatewayError, NotAGateway, of_answer
 from gateway.client.reading import read
-from gateway.client.shapes import Shape
+from gateway.client.shape import Shape
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Shape)
@@ -71,11 +71,20 @@ def plain(answer: Answer) -> Any:  # noqa: ANN401  (JSON)
     return answer.body
 
 
+def taken(call: Call[T], answer: Answer) -> T:
+    """What an answer means. Raises NotAGateway, with the request's idempotency key."""
+    try:
+        return call.read(answer)
+    except NotAGateway as error:
+        error.idempotency_key = call.key
+        raise
+
+
 def of_line(text: str) -> Any:  # noqa: ANN401  (JSON)
     """One line of an answer in lines. Raises NotAGateway."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise NotAGateway("a line of the answer is no JSON") from None
 
 
@@ -83,7 +92,7 @@ def judged(call: Call[Any], status: int, headers: Mapping[str, str], content: by
     """The answer to a request. Raises GatewayError, by a class that says what it means."""
     try:
         body = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):  # the second: lists in lists without end
         kind = "".join(c if c.isprintable() else "?" for c in headers.get("content-type", "no content type"))[:60]
         words = f"it answered {status} with {kind}, not with JSON: is it a gateway?"
         if status < REFUSED_FROM:

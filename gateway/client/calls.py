@@ -6,9 +6,10 @@ from typing import Any, Literal, Unpack
 
 from gateway.client import shapes
 from gateway.client.call import Answer, Call, listed, plain, shaped
-from gateway.client.errors import Json, of_refusal
+from gateway.client.errors import of_refusal
 from gateway.client.mail import BatchMail, Config, Mail, in_query, made_key, part, wire
 from gateway.client.reading import read
+from gateway.client.shape import Json
 
 COORDINATION = "/v1/agent/coordination"
 BATCH_MAX = 500
@@ -28,7 +29,7 @@ def whoami() -> Call[shapes.Whoami]:
 def register(
     agent_name: str, *, role: str = "general", bind_key: bool = False, metadata: Mapping[str, Any] | None = None
 ) -> Call[shapes.Agent]:
-    """Register an agent, or refresh the one of that name; with `bind_key` this key acts as that agent from now on."""
+    """Register an agent, or refresh the one of that name; only with `bind_key` this key acts as that agent from now on."""
     body = wire({"agent_name": agent_name, "agent_role": role, "bind_key": bind_key, "metadata": metadata})
     return Call("POST", "/v1/agent/register", shaped(shapes.Agent), body)
 
@@ -90,13 +91,13 @@ def acquire(
 def renew(
     lease_id: str, *, fencing_token: int | None = None, minutes: float = 30, agent: str | None = None
 ) -> Call[shapes.Renewal]:
-    """Keep a lease that is alive, from now on for so many minutes."""
+    """Keep a lease that is alive, from now on for so many minutes; of one that is not, `renewed` is false, and nothing raised."""
     body = wire({"fencing_token": fencing_token, "duration_minutes": minutes})
     return Call("PUT", f"{COORDINATION}/lease/{part(lease_id)}", shaped(shapes.Renewal), body, agent=agent)
 
 
 def release(lease_id: str, *, fencing_token: int | None = None, agent: str | None = None) -> Call[shapes.Release]:
-    """Give a contact back."""
+    """Give a contact back; of a lease that is alive no longer, `released` is false, and nothing raised."""
     query = in_query({"fencing_token": fencing_token})
     return Call("DELETE", f"{COORDINATION}/lease/{part(lease_id)}", shaped(shapes.Release), query=query, agent=agent)
 

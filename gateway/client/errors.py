@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-Json = dict[str, Any]
+from gateway.client.shape import Holder, Json
+
 Way = Literal["unreached", "late", "broken"]
 
 REFUSED_FROM = 400
@@ -204,10 +205,13 @@ class LeaseConflict(Refused):
     """Another agent has the contact; `holder` says who, and until when."""
 
     @property
-    def holder(self) -> Json:
-        """The members of `leaseHolder`."""
+    def holder(self) -> Holder:
+        """Who has it; a member that the gateway did not say is `None`."""
         found = self.body.get("leaseHolder")
-        return found if isinstance(found, dict) else {}
+        found = found if isinstance(found, dict) else {}
+        wire = {"agent_id": "agentId", "agent_name": "agentName", "kind": "kind", "request_id": "requestId"}
+        texts = {name: one for name, said in wire.items() if isinstance(one := found.get(said), str)}
+        return Holder(body=found, expires_at=moment(found.get("expiresAt")), **texts)
 
 
 class StaleToken(Refused):

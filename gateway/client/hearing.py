@@ -89,12 +89,15 @@ class Ear:
             return None
         try:
             body = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise NotAGateway("the stream of events holds what is no JSON") from None
         if kind == "end":
             reason = str(body.get("reason"))
             words = "the key is good no longer" if reason == "unauthorized" else f"the stream was ended: {reason}"
             raise Unauthorized(words, body={"error": reason, "message": words})
+        if kind == "gap" and body.get("reason") == "unknown_id":  # we were where the log never was: nothing was missed
+            self.last = body.get("until") or BEGINNING
+            return None
         if kind == "gap":
             self._gap = Gap(body.get("since"), str(body.get("until")))
             return None

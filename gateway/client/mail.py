@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict
 from urllib.parse import quote
 
-from gateway.client.errors import Json
 from gateway.client.reading import camel
+from gateway.client.shape import Json
 
 
 class Mail(TypedDict, total=False):
@@ -93,8 +93,9 @@ def in_query(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def part(text: str) -> str:
-    """A text as one part of a path."""
-    return quote(text, safe="")
+    """A text as one part of a path; "." and ".." are ids like others and no steps of it (RFC 3986, section 5.2.4)."""
+    quoted = quote(text, safe="")
+    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 
 
 def made_key() -> str:

@@ -9,7 +9,7 @@ from gateway.client.calls import COORDINATION
 from gateway.client.errors import NotAGateway
 from gateway.client.mail import Filters, in_query, part
 from gateway.client.reading import read
-from gateway.client.shapes import Shape
+from gateway.client.shape import Shape
 
 S = TypeVar("S", bound=Shape)
 

@@ -7,7 +7,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from gateway.client.errors import NotAGateway
-from gateway.client.shapes import Shape
+from gateway.client.shape import Shape
 
 S = TypeVar("S", bound=Shape)
 Members = dict[str, tuple[str, Callable[[Any], Any]]]

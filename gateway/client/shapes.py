@@ -6,17 +6,11 @@ A member that a newer gateway has added is only in `body`, which holds the whole
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gateway.client.errors import Json, of_refusal
+from gateway.client.errors import of_refusal
+from gateway.client.shape import Holder, Json, Shape
 
 HELD = "pending_approval"
 REFUSED = frozenset({"blocked", "error"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """An answer; `body` is all of it."""
-
-    body: Json = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +37,6 @@ class Agent(Shape):
     api_key_binding: str | None = None
     bound_to_agent_id: str | None = None
     metadata: Json = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder(Shape):
-    """Who has a contact: by a lease, or by mail that is on its way (`kind` is lease or send)."""
-
-    agent_id: str | None = None
-    agent_name: str | None = None
-    expires_at: datetime | None = None
-    kind: str | None = None
-    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +133,10 @@ class Cancellation(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consensus(Shape):
-    """A question that the tenant's agents vote on; `status` is pending, approved, rejected or expired."""
+    """A question that the tenant's agents vote on; `status` is pending, approved, rejected or expired.
+
+    `approve` and `reject` are how many have voted so; `threshold` of the `active_agents` decide it while it is pending.
+    """
 
     id: str
     status: str
@@ -160,6 +146,12 @@ class Consensus(Shape):
     reason: str | None = None
     timeout_at: datetime | None = None
     created_at: datetime | None = None
+    decided_at: datetime | None = None
+    approve: int | None = None
+    reject: int | None = None
+    threshold: int | None = None
+    active_agents: int | None = None
+    next_action: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,9 @@
 """The methods that both clients have: each request of `calls` once, blocking in one client and awaited in the other."""
 
 import functools
+import inspect
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, get_args, overload
 
 from gateway.client import calls
 from gateway.client.call import Call
@@ -33,11 +34,23 @@ class Waiting(Protocol):
 
 
 class Verb(Generic[P, T]):
-    """A function that makes a request, as a method that carries it out."""
+    """A function that makes a request, as a method that carries it out; on the class it looks like any other method."""
 
     def __init__(self, make: Callable[P, Call[T]]) -> None:
+        """Take its name, its sentences and its arguments; it returns what the request's answer is read as."""
         self.make = make
-        self.__doc__ = make.__doc__
+        functools.update_wrapper(self, make)
+        self.__name__ = make.__name__
+        self.__qualname__ = f"Verbs.{make.__name__}"
+        of_make = inspect.signature(make)
+        bound = of_make.replace(return_annotation=get_args(of_make.return_annotation)[0])
+        client = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self.bound = bound
+        self.__signature__ = bound.replace(parameters=[client, *bound.parameters.values()])
+
+    def __call__(self, client: Blocking | Waiting, /, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401  (as below)
+        """Do as the method of that client does."""
+        return self.__get__(client, type(client))(*args, **kwargs)
 
     @overload
     def __get__(self, client: None, owner: type) -> "Verb[P, T]": ...
@@ -54,6 +67,7 @@ class Verb(Generic[P, T]):
         def act(*args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401  (what `ask` returns, or its coroutine)
             return ask(self.make(*args, **kwargs))
 
+        act.__signature__ = self.bound  # type: ignore[attr-defined]
         return act
 
 

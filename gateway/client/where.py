@@ -5,7 +5,7 @@ A key of the profile goes only to the gateway that it was made for. Nothing here
 
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
 from gateway import profile
@@ -20,7 +20,7 @@ class Place:
     """A gateway's URL without a slash at its end, and the key, which may be empty; `warnings` are words about both."""
 
     url: str
-    key: str
+    key: str = field(repr=False)
     warnings: tuple[str, ...] = ()
 
     @property

@@ -19,8 +19,8 @@ from gateway.doors.http.controls import for_all_mailboxes, person
 from gateway.doors.http.described import PROBLEMS, asks, takes
 from gateway.doors.http.human import meant
 from gateway.doors.http.inlet import Needs, context_of, query, take, take_from_stranger
-from gateway.doors.http.key_reach import BEYOND, boxes_of, scopes_of, unchanged, within
-from gateway.doors.http.key_wishes import EACH, Boxes, Scope, Scoped, scope_clashes
+from gateway.doors.http.key_reach import BEYOND, LIMIT, boxes_of, scopes_of, unchanged, within
+from gateway.doors.http.key_wishes import EACH, Boxes, PerMinute, Scope, Scoped, scope_clashes
 from gateway.doors.http.problems import reply
 from gateway.doors.refusal import HumanRefusal, Refusal, forbidden, missing
 from gateway.store import invites
@@ -57,6 +57,9 @@ class InviteRequest(Shape):
     agent_name: AgentName | None = Field(
         None, description="The agent's name; where a key answers for one of this name, a number is put behind it."
     )
+    requests_per_minute: PerMinute | None = Field(
+        None, description="Requests that the key may make in a minute; without it, the caller's own key's limit."
+    )
     expires_minutes: Annotated[int, Field(ge=1, le=LONGEST)] = Field(
         DAY, description="Minutes for which it can be claimed."
     )
@@ -86,8 +89,11 @@ async def invite_agent(request: Request, grant: Managing) -> Response:
     """
     asked = await take(request, InviteRequest, grant)
     boxes, scopes = boxes_of(request, asked, grant), scopes_of(asked) or tuple(dict.fromkeys(asked.scopes))
-    meant(request, _meant(asked, scopes, boxes))
+    limit = asked.requests_per_minute or grant.per_minute
+    meant(request, _meant(asked, scopes, boxes, limit))
     within(grant, with_implied(scopes), boxes, about=(KIND, "new"))
+    if grant.per_minute is not None and (limit or 0) > grant.per_minute and not person(grant):
+        raise HumanRefusal(BEYOND, kind=KIND, about="new", loosens=[LIMIT])
     if grant.agent is not None and not person(grant):
         raise HumanRefusal(BEYOND, kind=KIND, about="new", loosens=["agentName"])
 
@@ -101,7 +107,7 @@ async def invite_agent(request: Request, grant: Managing) -> Response:
         scopes,
         boxes,
         asked.agent_name,
-        grant.per_minute,
+        limit,
         asked.expires_minutes * MINUTE,
         grant.key_id,
         grant.actor,
@@ -115,11 +121,12 @@ async def invite_agent(request: Request, grant: Managing) -> Response:
     return reply(_shown(made) | {"token": raw})
 
 
-def _meant(asked: InviteRequest, scopes: tuple[str, ...], boxes: tuple[str, ...] | None) -> Document:
+def _meant(asked: InviteRequest, scopes: tuple[str, ...], boxes: tuple[str, ...] | None, limit: int | None) -> Document:
     """The wish without what it leaves to the caller's own key: a person who confirms it has another one."""
     wish: Document = {"label": asked.label, "scopes": list(scopes), "expiresMinutes": asked.expires_minutes}
     wish |= {"scopeAllMailboxes": True} if boxes is None else {"mailboxes": list(boxes)}
-    return wish if asked.agent_name is None else wish | {"agentName": asked.agent_name}
+    more = {"agentName": asked.agent_name, "requestsPerMinute": limit}
+    return wish | {name: value for name, value in more.items() if value is not None}
 
 
 def _shown(invite: Invite) -> Document:
@@ -197,7 +204,8 @@ def _still_there(maker: Key, invite: Invite) -> None:
     """Refuse what the key that invited could not give any more. Raises Refusal."""
     reach = with_implied(maker.scopes)
     boxes = maker.mailboxes is None or (invite.mailboxes is not None and set(invite.mailboxes) <= set(maker.mailboxes))
-    if maker.status != "active" or not with_implied(invite.scopes) <= reach or not boxes:
+    bound = maker.agent is not None and "operator" not in maker.scopes  # such a key invites nobody any more
+    if maker.status != "active" or bound or not with_implied(invite.scopes) <= reach or not boxes:
         raise forbidden("invite_beyond_key", "the key that has invited may not give this any more")
 
 

@@ -31,6 +31,7 @@ Managing = Annotated[Grant, Depends(Needs("manage"))]
 Style = Literal["casual", "professional", "friendly"]
 KEYS = ("humanizer_enabled", "humanizer_style", "humanizer_provider")
 IGNORED = "humanizer_provider_ignored"
+OWN = "name the key's own agent"
 PATH = "/v1/agent/agents/{agent_id}/config"
 ON_WORDS = (
     "Whether programs that rewrite mail are to do it; this gateway does not. To turn it on needs an operator's key."
@@ -97,7 +98,7 @@ async def change_config(request: Request, agent_id: str, grant: Managing) -> Res
     context = context_of(request)
     agent = await context.read(grant.tenant, lambda tx: known_agent(tx, grant.tenant, agent_id))
     if grant.agent not in (None, agent.id) and not person(grant):
-        raise forbidden("agent_mismatch", "the key is bound to another agent", keyAgentId=grant.agent)
+        raise forbidden("agent_mismatch", "the key is bound to another agent", keyAgentId=grant.agent, nextAction=OWN)
     values = {name: getattr(asked, name) for name in KEYS[:2] if name in given}
     wish = Change(grant.tenant, agent.id, grant.actor, person(grant), values)
     try:

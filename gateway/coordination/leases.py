@@ -8,13 +8,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
 
-from gateway.coordination.queue import Queue
+from gateway.coordination.queue import Queue, Wait
 from gateway.core.record import Document, instant
 from gateway.core.verdict import Mode
-from gateway.doors.auth import Grant, known_agent
+from gateway.doors.auth import FREE_AGENT, Grant, known_agent
 from gateway.doors.context import Context
 from gateway.doors.fields import Name, Person, Shape, Token, TokenText, Words
 from gateway.doors.http.described import PROBLEMS, asks, takes
+from gateway.doors.http.guard import LEAVE
 from gateway.doors.http.inlet import Needs, agent_of, context_of, query, take
 from gateway.doors.http.problems import problem, reply
 from gateway.doors.http.sends import WAIT_MAX, wishes_of
@@ -31,11 +32,12 @@ Writing = Annotated[Grant, Depends(Needs("send"))]
 
 HALF_AN_HOUR = 30.0
 CONFLICT = 409
+OWN_LEASE = "name a lease of the key's own agent: only its holder keeps it or gives it back"
 NOWHERE = "nowhere"
 """An id that no lease has."""
 
 Minutes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Wait = Annotated[float, Field(ge=0, le=WAIT_MAX, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, le=WAIT_MAX, allow_inf_nan=False)]
 _LEASE = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
@@ -48,7 +50,7 @@ class Wanted(Shape):
     intent: Name = "general"
     duration_minutes: Minutes = HALF_AN_HOUR
     override_reason: Words | None = Field(None, description="An operator's reason to take it over at once.")
-    wait_seconds: Wait = Field(
+    wait_seconds: Seconds = Field(
         default=0.0, description="How long to wait where another agent has it; at each process in the order of arrival."
     )
 
@@ -102,7 +104,9 @@ async def acquire_lease(request: Request, grant: Writing) -> Response:
     async def attempt(wish: Acquire) -> Lease | Held:
         return await context.writer.do(Rank.LEASE, (grant.tenant,), contacts.acquire, wish)
 
-    got = await context.part(Queue).acquire(wish, asked.wait_seconds, attempt, request.is_disconnected)
+    leave = request.scope.get(LEAVE, lambda: None)  # who waits is none of the requests that are under way
+    wait = Wait(asked.wait_seconds, grant.key_id, leave, request.is_disconnected)
+    got = await context.part(Queue).acquire(wish, wait, attempt)
     if isinstance(got, Lease):
         return reply(_shown(got, grant) | ({"withdrew": list(got.withdrew)} if got.withdrew else {}))
     body = _conflict(got)
@@ -200,9 +204,14 @@ async def _touched(context: Context, grant: Grant, lease_id: str) -> str:
 
     agent, bound = await context.read(grant.tenant, owner)
     if agent is not None and grant.agent is not None and agent != grant.agent:
-        raise forbidden("agent_mismatch", "the key is bound to another agent", keyAgentId=grant.agent)
+        raise forbidden("agent_mismatch", "another agent has this lease", keyAgentId=grant.agent, nextAction=OWN_LEASE)
     if agent is not None and grant.agent is None and bound:
-        raise forbidden("agent_bound_to_key", "another key is bound to the agent that has this lease", agentId=agent)
+        raise forbidden(
+            "agent_bound_to_key",
+            "another agent has this lease, and acts by its own key alone",
+            agentId=agent,
+            nextAction=FREE_AGENT,
+        )
     return lease_id
 
 

@@ -6,7 +6,7 @@ and every LOOK seconds for what other processes do. Processes do not know each o
 
 import asyncio
 import contextlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -14,11 +14,26 @@ from gateway.store.contacts import Acquire, Held, Lease
 
 LOOK = 1.0
 """Seconds between two attempts of who is first in line."""
+MOST = 100
+"""Requests of one caller that wait at once; one more is answered at once with who has the contact."""
 SOONEST = 0.01
 """Seconds to wait at least: a lease that ends now has not yet ended."""
 
 Attempt = Callable[[Acquire], Awaitable[Lease | Held]]
 Gone = Callable[[], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """How long somebody waits (seconds), who it is, what to do when it begins, and whether they have hung up since.
+
+    For who has hung up nothing is taken.
+    """
+
+    seconds: float
+    caller: str
+    begins: Callable[[], None]
+    gone: Gone
 
 
 @dataclass(slots=True, eq=False)
@@ -40,30 +55,38 @@ class Queue:
     def __init__(self) -> None:
         """Nobody waits yet."""
         self._lines: dict[tuple[str, str], _Line] = {}
+        self._callers: Counter[str] = Counter()
         self._ended = False
 
-    async def acquire(self, wish: Acquire, seconds: float, attempt: Attempt, gone: Gone) -> Lease | Held:
-        """Acquire now, or in its turn within `seconds`; else what stands in the way is returned. `attempt` tries once.
+    async def acquire(self, wish: Acquire, wait: Wait, attempt: Attempt) -> Lease | Held:
+        """Acquire now, or in its turn while `wait` lasts; else what stands in the way is returned. `attempt` tries once.
 
-        Who does not wait does not pass by those who do. `gone` says whether the caller has hung up: then nothing is taken.
+        Who does not wait does not pass by those who do. Of one caller MOST wait at once.
         """
         line = self._lines.get((wish.tenant, wish.contact))
         if line is None or wish.operator_reason is not None or line.held.agent == wish.agent:
             got = await attempt(wish)
         else:
             got = line.held
-        if isinstance(got, Lease) or seconds <= 0 or self._ended:
+        if isinstance(got, Lease) or wait.seconds <= 0 or self._ended or self._callers[wait.caller] >= MOST:
             return got
-        return await self._wait(wish, got, seconds, attempt, gone)
+        self._callers[wait.caller] += 1
+        try:
+            wait.begins()
+            return await self._wait(wish, got, wait, attempt)
+        finally:
+            self._callers[wait.caller] -= 1
+            if not self._callers[wait.caller]:
+                del self._callers[wait.caller]
 
-    async def _wait(self, wish: Acquire, held: Held, seconds: float, attempt: Attempt, gone: Gone) -> Lease | Held:
+    async def _wait(self, wish: Acquire, held: Held, wait: Wait, attempt: Attempt) -> Lease | Held:
         place = (wish.tenant, wish.contact)
         line = self._lines.setdefault(place, _Line(held))
         waiter = _Waiter()
         line.waiters.append(waiter)
-        until = asyncio.get_running_loop().time() + seconds
+        until = asyncio.get_running_loop().time() + wait.seconds
         try:
-            while await self._turn(line, waiter, until) and not await gone():
+            while await self._turn(line, waiter, until) and not await wait.gone():
                 got = await attempt(wish)
                 if isinstance(got, Lease):
                     line.held = Held(got.agent, got.agent_name, got.expires_at, "lease", got.expires_at)

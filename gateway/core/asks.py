@@ -30,8 +30,8 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A mail that the judge has just refused."""
+class Decided:
+    """A mail that the judge has just decided about, whichever way."""
 
     mail: Submission
     decision: Decision
@@ -50,8 +50,8 @@ class Ask(Generic[A]):
         """Return the answer as it is once `accepted` is in the store."""
         return answer
 
-    def after_refusal(self, answer: A, refused: Refused) -> A:  # noqa: ARG002  (only conflicts count)
-        """Return the answer as it is once `refused` is in the store."""
+    def after_decision(self, answer: A, decided: Decided) -> A:  # noqa: ARG002  (only conflicts count)
+        """Return the answer as it is once `decided` is in the store, beside what an acceptance changes."""
         return answer
 
 
@@ -97,12 +97,12 @@ class Facts:
             for ask in self._by_subject.get(subject, ()):
                 self.answers[ask] = ask.after(self.answers[ask], accepted)
 
-    def note(self, refused: Refused) -> None:
-        """Change the answers as if `refused` had been committed and they were loaded again (law 1)."""
-        mail = refused.mail
+    def note(self, decided: Decided) -> None:
+        """Change the answers as if `decided` had been committed and they were loaded again (law 1)."""
+        mail = decided.mail
         for subject in {*mail.keys, mail.thread or ""}:
             for ask in self._by_subject.get(subject, ()):
-                self.answers[ask] = ask.after_refusal(self.answers[ask], refused)
+                self.answers[ask] = ask.after_decision(self.answers[ask], decided)
 
 
 class View:

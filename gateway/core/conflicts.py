@@ -1,4 +1,4 @@
-"""Sends that were refused because another agent had the contact: what the rule of escalation counts (SEMANTICS 6).
+"""Sends that were not let through because another agent had the contact: what the rule of escalation counts (SEMANTICS 6).
 
 The same conflict again and again says that two agents are at odds, and no agent can settle that. This ask is part of the list
 in `facts`, through which policies take it.
@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from gateway.core.asks import Ask, Refused
+from gateway.core.asks import Ask, Decided
 from gateway.core.verdict import PASS, Decision, Finding
 
-SLUG = "lease_conflict"
+SLUGS = frozenset({"lease_conflict", "conflict_escalated"})
 SECONDS = 3600
 """How long a conflict counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConflictsAsk(Ask[frozenset[str]]):
-    """Which sends of this actor were refused within SECONDS because of another agent's lease, in this matter?
+    """Which sends of this actor have met another agent's lease within SECONDS, in this matter?
 
     The matter is a person, by key, or a thread. The answer are request ids: repeats of one key are one.
     """
@@ -31,10 +31,10 @@ class ConflictsAsk(Ask[frozenset[str]]):
         """The person's key or the thread."""
         return self.matter
 
-    def after_refusal(self, answer: frozenset[str], refused: Refused) -> frozenset[str]:
-        """Return the sends with the refused one, where it is this actor's conflict in this matter."""
-        mail = refused.mail
-        if mail.actor != self.actor or self.matter not in matters(mail.thread, refused.decision):
+    def after_decision(self, answer: frozenset[str], decided: Decided) -> frozenset[str]:
+        """Return the sends with this one, where it is this actor's conflict in this matter."""
+        mail = decided.mail
+        if mail.actor != self.actor or self.matter not in matters(mail.thread, decided.decision):
             return answer
         return answer | {mail.id}
 
@@ -44,7 +44,7 @@ def matters(thread: str | None, decision: Decision) -> frozenset[str]:
     people = {
         finding.recipient
         for finding in decision.findings
-        if finding.recipient and finding.reason.slug == SLUG and decision.weight(finding) > PASS and _by_lease(finding)
+        if finding.recipient and finding.reason.slug in SLUGS and decision.weight(finding) > PASS and _by_lease(finding)
     }
     return frozenset(people | {thread} if thread and people else people)
 

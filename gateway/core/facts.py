@@ -8,7 +8,7 @@ and answers all asks of a kind in one statement. Reading an ask that nobody made
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gateway.core.asks import Accepted, Answers, Ask, Facts, Refused, View
+from gateway.core.asks import Accepted, Answers, Ask, Decided, Facts, View
 from gateway.core.conflicts import ConflictsAsk
 from gateway.core.consensus import ConsensusAnswer, ConsensusAsk
 from gateway.core.errors import UnaskedFactError
@@ -28,6 +28,7 @@ __all__ = [
     "ConsensusAsk",
     "ConsentAnswer",
     "ConsentAsk",
+    "Decided",
     "Facts",
     "Flight",
     "FlightsAsk",
@@ -41,7 +42,6 @@ __all__ = [
     "MailboxAsk",
     "Recent",
     "RecentAsk",
-    "Refused",
     "SuppressionAnswer",
     "SuppressionAsk",
     "ThreadAsk",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
-from gateway.core.facts import Accepted, Answers, Ask, Facts, Refused, View, name_of
+from gateway.core.facts import Accepted, Answers, Ask, Decided, Facts, View, name_of
 from gateway.core.mail import Moment, Submission
 from gateway.core.verdict import DEFER, PASS, POLICY_ERROR, Decision, Finding, Mode
 
@@ -127,7 +127,6 @@ def judge_all(cases: Sequence[Brief], rules: Sequence[Rule], facts: Facts) -> li
         decision = judge(case, rules, facts)
         if decision.verdict < DEFER:
             facts.advance(Accepted(case.mail, due(case.mail, decision, facts), facts.now, name_of(facts, case.mail)))
-        else:
-            facts.note(Refused(case.mail, decision))
+        facts.note(Decided(case.mail, decision))
         decisions.append(decision)
     return decisions

@@ -25,6 +25,11 @@ FRESH_SECONDS = 1.0
 KEPT_MAX = 10_000
 """Keys that are remembered at once, and such as have been good once."""
 
+OWN_AGENT = "leave agentName out: the key acts as its own agent"
+FREE_AGENT = "use that agent's own key, or act as an agent that no key is bound to"
+ONE_AGENT = "name one agent"
+"""What to do where a caller cannot act as the agent that was named."""
+
 RAW_KEY = re.compile(r"gk_live_[A-Za-z0-9_-]{43}")
 IMPLIED = {"operator": keys.SCOPES, "manage": ("read", "send", "manage")}
 """Scopes that have others within them."""
@@ -129,6 +134,10 @@ class Authenticator:
         self.uses.note(found.tenant, found.key_id)
         return found
 
+    async def of_key(self, tenant: str, key_id: str) -> Grant | None:
+        """What a key may do at this moment; `None` for one that was revoked. Raises NotFoundError, StoreUnavailableError."""
+        return await asyncio.to_thread(self._store.read, lambda tx: _in_force(tx, tenant, key_id), (tenant,))
+
     async def _found(self, name: str, raw: str) -> Grant | None:
         asking = self._asking.get(name)
         if asking is None:
@@ -207,6 +216,11 @@ def _granted(tx: Tx, key: keys.Key) -> Grant:
     )
 
 
+def _in_force(tx: Tx, tenant: str, key_id: str) -> Grant | None:
+    key = keys.known(tx, tenant, key_id)
+    return _granted(tx, key) if key.status == "active" else None
+
+
 def _limits(tx: Tx, key: keys.Key) -> tuple[tuple[str, int], ...]:
     """The limits that bind a key: its own, and those of the keys that it descends from, who share them with it."""
     known = {} if key.created_by is None else {one.id: one for one in keys.list_keys(tx, key.tenant)}
@@ -237,13 +251,17 @@ def acting(tx: Tx, grant: Grant, named: Iterable[str], *, operator: bool = False
     ids = {known_agent(tx, grant.tenant, who).id for who in named}
     if grant.agent is not None:
         if ids - {grant.agent}:
-            raise forbidden("agent_mismatch", "the key is bound to another agent", keyAgentId=grant.agent)
+            raise forbidden(
+                "agent_mismatch", "the key is bound to another agent", keyAgentId=grant.agent, nextAction=OWN_AGENT
+            )
         return grant.agent
     if len(ids) > 1:
-        raise forbidden("agent_mismatch", "more than one agent is named")
+        raise forbidden("agent_mismatch", "more than one agent is named", nextAction=ONE_AGENT)
     for agent in ids:
         if not operator and keys.is_bound(tx, grant.tenant, agent):
-            raise forbidden("agent_bound_to_key", "another key is bound to this agent", agentId=agent)
+            raise forbidden(
+                "agent_bound_to_key", "another key is bound to this agent", agentId=agent, nextAction=FREE_AGENT
+            )
         return agent
     return None
 

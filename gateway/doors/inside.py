@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -10,6 +10,8 @@ from starlette.types import ASGIApp, Message, Scope
 
 SAME = ("asgi", "http_version", "scheme", "client", "server")
 """What the request inside has of the one that it is made for."""
+LOOK = 0.25
+"""Seconds between two looks whether the outer caller is still there."""
 
 
 async def carry(
@@ -21,11 +23,13 @@ async def carry(
     query: str = "",
     body: bytes = b"",
     headers: Iterable[tuple[bytes, bytes]] = (),
+    gone: Callable[[], Awaitable[bool]] | None = None,
     **members: object,
 ) -> tuple[int, Any]:
     """Make a request of the application for the one in `outer` (its scope); returns status and decoded JSON.
 
-    `headers` are all that it has beside those of a body; `members` are put into its scope.
+    `headers` are all that it has beside those of a body; `members` are put into its scope. `gone` says whether the outer
+    caller has hung up: then this one has too; without it nobody hangs up, and what was begun is carried out.
     """
     about = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())] if body else []
     scope: Scope = {
@@ -41,17 +45,22 @@ async def carry(
         **members,
     }
     coming: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-    gone: list[Message] = []
+    said: list[Message] = []
 
     async def receive() -> Message:
-        if not coming:
+        if coming:
+            return coming.pop()
+        if gone is None:
             await asyncio.Event().wait()  # who asks whether the caller has hung up must not hear that it has
-        return coming.pop()
+        else:
+            while not await gone():
+                await asyncio.sleep(LOOK)
+        return {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
-        gone.append(message)
+        said.append(message)
 
     await app(scope, receive, send)
-    status: int = next(one["status"] for one in gone if one["type"] == "http.response.start")
-    answer = b"".join(one.get("body", b"") for one in gone if one["type"] == "http.response.body")
+    status: int = next(one["status"] for one in said if one["type"] == "http.response.start")
+    answer = b"".join(one.get("body", b"") for one in said if one["type"] == "http.response.body")
     return status, json.loads(answer) if answer else None

@@ -87,7 +87,7 @@ class Hub:
         """The channel of a tenant for as long as somebody listens. Raises StoreUnavailableError."""
         channel = self._channels.get(tenant)
         if channel is None:
-            last = await asyncio.to_thread(self.store.read, lambda tx: journal.newest(tx, tenant), (tenant,))
+            last = await self.newest(tenant)
             channel = self._channels.setdefault(tenant, Channel(tenant, last))
         channel.listeners += 1
         if self._reader is None or self._reader.done():
@@ -105,6 +105,10 @@ class Hub:
             self.store.read, lambda tx: journal.after(tx, tenant, last, limit=PAGE), (tenant,)
         )
         return [Piece(entry, frame(entry, tenant)) for entry in found]
+
+    async def newest(self, tenant: str) -> str:
+        """The id of the last event, from the store; "" where there is none. Raises StoreUnavailableError."""
+        return await asyncio.to_thread(self.store.read, lambda tx: journal.newest(tx, tenant), (tenant,))
 
     async def too_far(self, tenant: str, last: str, most: int) -> bool:
         """Whether more than `most` events came after an event. Raises StoreUnavailableError."""

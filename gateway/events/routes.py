@@ -104,7 +104,8 @@ def router(hub: Hub) -> APIRouter:
         """Tell events as they happen (Server-Sent Events); with `since` or Last-Event-ID, first all that came after it.
 
         An event has `id`, `event` (its type) and `data` (JSON). An event `gap` says that so much came meanwhile that it is
-        not told here: the list has it, after `since` up to `until`. A key that is revoked ends its streams.
+        not told here: the list has it, after `since` up to `until`; or, with reason `unknown_id`, that the log has never been
+        as far as the id that was given, and goes on after `until`. A key that is revoked ends its streams.
         """
         asked = query(request, Listening, grant)
         if len(hub.tasks) >= STREAMS_MAX or hub.closing:
@@ -148,4 +149,6 @@ def _page(tx: Tx, grant: Grant, asked: Page) -> Document:
                     break
         if len(items) == asked.limit or len(entries) < ROWS_MAX:
             break
+    if last == asked.since:  # nothing came after it: if the log has never been so far, the reader goes on at its end
+        last = min(last, journal.newest(tx, grant.tenant))
     return {"items": items, "since": last or None, "more": journal.more_than(tx, grant.tenant, last, 0)}

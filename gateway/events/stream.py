@@ -77,7 +77,24 @@ class Stream(Response):
             last = channel.last if self.since is None else self.since
             await _say(send, RETRY if self.since is not None else RETRY[:-1] + _mark(last))
             with contextlib.suppress(TimeoutError):  # it takes nothing any more
+                if last > channel.last:
+                    last = await self._known(send, channel.tenant, last)
                 await self._follow(send, channel, last)
+
+    async def _known(self, send: Send, tenant: str, last: str) -> str:
+        """Where a reader goes on that was beyond what this process has read: there, or at the log's end if it is beyond that.
+
+        So it is after a restore of an older database: its ids were given anew, and nothing would ever be told.
+        """
+        while True:
+            try:
+                newest = await self.hub.newest(tenant)
+                break
+            except StoreUnavailableError:
+                await asyncio.sleep(CHECK)
+        if last > newest and int(last.removeprefix("evt_"), 16):  # 0 is before all events, also where there are none
+            await _say(send, _gap("unknown_id", "", newest) + _mark(newest))
+        return min(last, newest)
 
     async def _follow(self, send: Send, channel: Channel, last: str) -> None:
         """Go through the log from `last` on, and wait at its end. Returns when the key is good no longer."""
@@ -133,7 +150,7 @@ def _mark(last: str) -> bytes:
 
 
 def _gap(reason: str, missed: str, last: str) -> bytes:
-    said = {"reason": reason, "since": missed or None, "until": last}
+    said = {"reason": reason, "since": missed or None, "until": last or None}
     return b"event: gap\ndata: " + dumped(said) + b"\n\n"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gateway.core.delivery import State
 from gateway.core.errors import ConflictError
-from gateway.core.facts import Accepted, Ask, Facts, Refused, UsageAsk, name_of
+from gateway.core.facts import Accepted, Ask, Decided, Facts, UsageAsk, name_of
 from gateway.core.judge import Brief, Rule, brief, due, for_tenant, judge
 from gateway.core.mail import Envelope, Submission
 from gateway.core.record import Receipt, Record, document
@@ -113,8 +113,7 @@ class _Walk:
         state = born(mail, decision, facts)
         if state is not State.BLOCKED:
             facts.advance(Accepted(mail, state is State.QUEUED, facts.now, name_of(facts, mail)))
-        else:
-            facts.note(Refused(mail, decision))
+        facts.note(Decided(mail, decision))
         judged = Judged(mail, ticket.body, decision, state, ticket.send_reason, prior)
         if prior is not None and _equal(prior, judged):
             return self._repeat(prior, judged)

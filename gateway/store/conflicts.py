@@ -1,4 +1,4 @@
-"""Conflicts over contacts: written with the refusals that they are, and looked up for the rule of escalation."""
+"""Conflicts over contacts: written with the decisions that they are, and looked up for the rule of escalation."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -32,12 +32,12 @@ def _forget(_: Dialect) -> sa.Executable:
     return sa.delete(conflicts).where(conflicts.c.tenant == TENANT, conflicts.c.at_us <= sa.bindparam("before"))
 
 
-def record(tx: Tx, tenant: str, refused: Sequence[tuple[Submission, Decision]]) -> None:
-    """Write the conflicts among refusals, and forget those that count no longer. Refusals for other reasons cost nothing."""
+def record(tx: Tx, tenant: str, decided: Sequence[tuple[Submission, Decision]]) -> None:
+    """Write the conflicts among decisions, and forget those that count no longer. Other decisions cost nothing."""
     now = tx.now_of(tenant)
     rows = [
         {"tenant": tenant, "subject": matter, "actor": mail.actor, "send_id": mail.id, "at_us": now}
-        for mail, decision in refused
+        for mail, decision in decided
         for matter in sorted(matters(mail.thread, decision))
     ]
     if rows:

@@ -1,4 +1,4 @@
-"""Contacts: one row per person with lease, fencing token and last contact; acquire, renew, release, stamp (SEMANTICS 6).
+"""Contacts: one row per person with lease, fencing token and last contact; acquire, renew, release (SEMANTICS 6).
 
 The token rises by one on every new acquisition and never falls. The store's clock alone decides what lives.
 """
@@ -267,35 +267,6 @@ def _release(tx: Tx, wish: Release) -> Released:
     tx.run(_extend, {"tenant": wish.tenant, "contact": row["key"], "until": 0, "purpose": row["intent"]})
     flying = tx.rows(live_rows, {"tenant": wish.tenant, "keys": tx.array([row["key"]])})
     ids = tuple(sorted({r["send_id"] for r in flying if r["actor"] == row["owner"] and r["state"] != "unknown"}))
+    forbid.bring_forward(tx, wish.tenant, row["key"])
     lease_events.note(tx, wish.tenant, "released", row)
     return Released(released=True, in_flight=ids, contact=row["key"])
-
-
-def _stamp(d: Dialect) -> sa.Executable:
-    insert = d.upsert(contacts)
-    made: sa.Executable = insert.on_conflict_do_update(
-        index_elements=[contacts.c.tenant, contacts.c.key],
-        set_={"last_us": insert.excluded.last_us, "last_by": insert.excluded.last_by},
-    )
-    return made
-
-
-def stamp(tx: Tx, tenant: str, contact: str, send: str) -> None:
-    """Note that the contact was reached now, or may have been, by this send."""
-    tx.run(
-        _stamp,
-        {
-            "tenant": tenant,
-            "key": contact,
-            "lease_id": "",
-            "owner": "",
-            "token": 0,
-            "foreign_token": 0,
-            "intent": "",
-            "address": "",
-            "acquired_us": 0,
-            "expires_us": 0,
-            "last_us": tx.now_of(tenant),
-            "last_by": send,
-        },
-    )

@@ -23,10 +23,17 @@ W = TypeVar("W")
 R = TypeVar("R")
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
-PENDING, CONFIRMED, REJECTED, EXPIRED = "pending", "confirmed", "rejected", "expired"
-STATUSES = (PENDING, CONFIRMED, REJECTED, EXPIRED)
+PENDING, CONFIRMING, CONFIRMED = "pending", "confirming", "confirmed"
+REJECTED, EXPIRED = "rejected", "expired"
+STATUSES = (PENDING, CONFIRMING, CONFIRMED, REJECTED, EXPIRED)
 PENDING_MAX = 1000
 """Wishes of one tenant that wait for a person at once."""
+KEY_PENDING_MAX = 100
+"""Wishes of one key that wait at once: no key takes the room of all others."""
+CONFIRMING_US = 60_000_000
+"""Microseconds after which one that is being confirmed waits again: whoever has begun it is gone."""
+REVOKED = "key_revoked"
+"""Why the wishes of a key are rejected that was revoked."""
 DAY_US = 86_400_000_000
 LASTS_US = DAY_US
 """How long a person has to decide, in microseconds."""
@@ -56,7 +63,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A wish and what became of it: pending, confirmed, rejected or expired; times UTC."""
+    """A wish and what became of it: pending, confirming, confirmed, rejected or expired; times UTC."""
 
     id: str
     wish: Wish
@@ -69,24 +76,43 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What is done about a decision by `actor`; `mine` is the id of the key that must have asked for it, if any."""
+    """What is done about a decision by `actor`; `mine` is the id of the key that must have asked for it, if any.
+
+    `claimed_at` is when it was claimed. `now` is what the refusal says now in place of kind, id and loosens, if that differs.
+    """
 
     tenant: str
     id: str
     actor: str
     mine: str | None = None
     reason: str | None = None
+    claimed_at: datetime | None = None
+    now: tuple[str, str, tuple[str, ...]] | None = None
 
 
 def _state() -> sa.ColumnElement[str]:
-    """The status as it is now: what nobody has decided in time is expired at once."""
-    late = sa.and_(table.c.status == PENDING, table.c.expires_us <= sa.bindparam("now", type_=sa.BigInteger()))
-    return sa.case((late, sa.literal(EXPIRED, sa.Text())), else_=table.c.status)
+    """The status as it is now: what nobody has decided in time is expired at once; who began to confirm and is gone, has not."""
+    now = sa.bindparam("now", type_=sa.BigInteger())
+    given_up = sa.and_(table.c.status == CONFIRMING, table.c.decided_us + CONFIRMING_US <= now)
+    waits = sa.or_(table.c.status == PENDING, given_up)
+    late = sa.and_(waits, table.c.expires_us <= now)
+    return sa.case(
+        (late, sa.literal(EXPIRED, sa.Text())), (waits, sa.literal(PENDING, sa.Text())), else_=table.c.status
+    )
 
 
 def _same(_: Dialect) -> sa.Executable:
-    alike = (table.c.tenant == TENANT, table.c.digest == sa.bindparam("same"), _state() == PENDING)
+    alike = (
+        table.c.tenant == TENANT,
+        table.c.digest == sa.bindparam("same"),
+        sa.or_(_state() == PENDING, _state() == CONFIRMING),
+    )
     return sa.select(table.c.id).where(*alike)
+
+
+def _of_key(_: Dialect) -> sa.Executable:
+    waiting = (table.c.tenant == TENANT, table.c.asked_by == sa.bindparam("key"), _state() == PENDING)
+    return sa.select(table, _state().label("state")).where(*waiting).order_by(table.c.created_us, table.c.id)
 
 
 def _waiting(_: Dialect) -> sa.Executable:
@@ -95,7 +121,8 @@ def _waiting(_: Dialect) -> sa.Executable:
 
 def _forget(_: Dialect) -> sa.Executable:
     old = table.c.expires_us < sa.bindparam("before", type_=sa.BigInteger())
-    return sa.delete(table).where(table.c.tenant == TENANT, table.c.status == PENDING, old)
+    undecided = sa.or_(table.c.status == PENDING, table.c.status == CONFIRMING)
+    return sa.delete(table).where(table.c.tenant == TENANT, undecided, old)
 
 
 def _insert(_: Dialect) -> sa.Executable:
@@ -140,20 +167,26 @@ def _keep(tx: Tx, wish: Wish) -> str | None:
     if same is not None:
         return str(same["id"])
     tx.run(_forget, {"tenant": wish.tenant, "before": now - SHOWN_US})
-    if tx.rows(_waiting, about)[0]["many"] >= PENDING_MAX:
+    own = len(tx.rows(_of_key, about | {"key": wish.asked_by}))
+    if own >= KEY_PENDING_MAX or tx.rows(_waiting, about)[0]["many"] >= PENDING_MAX:
         return None
     made = f"dec_{secrets.token_hex(12)}"
     names = ("tenant", "digest", "kind", "about", "method", "path", "query", "body", "asked_by", "actor")
     row = {name: getattr(wish, name) for name in names} | {"id": made, "loosens": json.dumps(wish.loosens)}
     times = {"created_us": now, "expires_us": now + LASTS_US, "decided_us": None, "decided_by": None}
     tx.run(_insert, row | times | {"status": PENDING})
-    _tell(tx, "decision.requested", made, wish, wish.actor)
+    tell(tx, "decision.requested", made, wish, wish.actor)
     return made
+
+
+def row_of(tx: Tx, tenant: str, decision: str) -> Row | None:
+    """The row of a decision, with its `state`, if there is one."""
+    return tx.row(_one, {"tenant": tenant, "id_": decision, "now": tx.now_of(tenant)})
 
 
 def find(tx: Tx, tenant: str, decision: str, mine: str | None = None) -> Decision:
     """A decision by its id; with `mine` only one that this key has asked for. Raises NotFoundError."""
-    row = tx.row(_one, {"tenant": tenant, "id_": decision, "now": tx.now_of(tenant)})
+    row = row_of(tx, tenant, decision)
     if row is None or mine not in (None, row["asked_by"]):
         raise NotFoundError("no such decision")
     return _decision(row)
@@ -165,66 +198,54 @@ def listed(tx: Tx, tenant: str, *, mine: str | None, status: str | None, limit: 
     return [_decision(row) for row in tx.rows(_listed, some | {"tenant": tenant, "now": tx.now_of(tenant)})]
 
 
-def claim(tx: Tx, acts: Sequence[Act]) -> list[Decision | Exception]:
-    """Confirm decisions, each by one alone; NotFoundError, ConflictError `decision_closed` where it waits no more.
-
-    Nobody is told yet: who claims one carries it out, and says then that it is `done`, or puts it back.
-    """
-    return _each(acts, lambda act: _closed(tx, act, CONFIRMED))
+def reject_of(tx: Tx, tenant: str, key_id: str, actor: str) -> None:
+    """Reject all that waits of a key which is revoked in this transaction."""
+    for row in tx.rows(_of_key, {"tenant": tenant, "key": key_id, "now": tx.now_of(tenant)}):
+        rejected(tx, _decision(row), actor)
 
 
-def done(tx: Tx, acts: Sequence[Act]) -> list[Decision | Exception]:
-    """Tell that decisions which were claimed have been carried out."""
-
-    def tell(act: Act) -> Decision:
-        found = find(tx, act.tenant, act.id)
-        _tell(tx, "decision.confirmed", found.id, found.wish, act.actor, act.reason)
-        return found
-
-    return _each(acts, tell)
-
-
-def put_back(tx: Tx, acts: Sequence[Act]) -> list[Decision | Exception]:
-    """Let decisions wait again which were claimed and could not be carried out."""
-
-    def back(act: Act) -> Decision:
-        tx.run(_decide, _set(act, PENDING, None, None))
-        return find(tx, act.tenant, act.id)
-
-    return _each(acts, back)
+def rejected(tx: Tx, found: Decision, actor: str) -> Decision:
+    """The decision, rejected since its key is revoked."""
+    act = Act(found.wish.tenant, found.id, actor)
+    settle(tx, act, REJECTED, tx.now_of(act.tenant), actor)
+    tell(tx, "decision.rejected", found.id, found.wish, actor, REVOKED)
+    return find(tx, act.tenant, act.id)
 
 
 def reject(tx: Tx, acts: Sequence[Act]) -> list[Decision | Exception]:
     """Refuse decisions, or take them back; NotFoundError, ConflictError `decision_closed` where it waits no more."""
 
     def refuse(act: Act) -> Decision:
-        found = _closed(tx, act, REJECTED)
-        _tell(tx, "decision.rejected", found.id, found.wish, act.actor, act.reason)
+        found = closed(tx, act, REJECTED)
+        tell(tx, "decision.rejected", found.id, found.wish, act.actor, act.reason)
         return found
 
-    return _each(acts, refuse)
+    return each(acts, refuse)
 
 
-def _closed(tx: Tx, act: Act, status: str) -> Decision:
+def closed(tx: Tx, act: Act, status: str) -> Decision:
     """The decision, which waited until now and has this status from now on."""
     found = find(tx, act.tenant, act.id, act.mine)
     if found.status != PENDING:
         raise ConflictError("decision_closed", "this waits for nobody any more", status=found.status)
-    tx.run(_decide, _set(act, status, tx.now_of(act.tenant), act.actor))
+    settle(tx, act, status, tx.now_of(act.tenant), act.actor)
     return find(tx, act.tenant, act.id)
 
 
-def _set(act: Act, status: str, at: int | None, by: str | None) -> dict[str, object]:
-    return {"tenant": act.tenant, "id_": act.id, "new_status": status, "new_us": at, "new_by": by}
+def settle(tx: Tx, act: Act, status: str, at: int | None, by: str | None) -> None:
+    """Give a decision a status, with when it was decided and by whom."""
+    new = {"new_status": status, "new_us": at, "new_by": by}
+    tx.run(_decide, {"tenant": act.tenant, "id_": act.id} | new)
 
 
-def _tell(tx: Tx, name: str, decision: str, wish: Wish, actor: str, reason: str | None = None) -> None:
+def tell(tx: Tx, name: str, decision: str, wish: Wish, actor: str, reason: str | None = None) -> None:
+    """Write down what has happened to a decision."""
     data = {"decisionId": decision, "kind": wish.kind, "about": wish.about, "loosens": list(wish.loosens)}
     data |= {} if reason is None else {"reason": reason}
     events.append(tx, [events.Event(wish.tenant, name, actor=actor, data=data)])
 
 
-def _each(wishes: Sequence[W], act: Callable[[W], R]) -> list[R | Exception]:
+def each(wishes: Sequence[W], act: Callable[[W], R]) -> list[R | Exception]:
     """Each on its own: one that cannot be done harms no other."""
     made: list[R | Exception] = []
     for wish in wishes:
@@ -249,5 +270,7 @@ def _decision(row: Row) -> Decision:
         row["asked_by"],
         row["actor"],
     )
-    times = from_us(row["created_us"]), from_us(row["expires_us"]), maybe_time(row["decided_us"])
-    return Decision(row["id"], wish, row["state"], *times, row["decided_by"])
+    times = from_us(row["created_us"]), from_us(row["expires_us"])
+    if row["state"] in (PENDING, EXPIRED):
+        return Decision(row["id"], wish, row["state"], *times, None, None)
+    return Decision(row["id"], wish, row["state"], *times, maybe_time(row["decided_us"]), row["decided_by"])

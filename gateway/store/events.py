@@ -46,7 +46,7 @@ def append(tx: Tx, happened: Sequence[Event]) -> None:
     rows = [
         {
             "tenant": event.tenant,
-            "id": f"evt_{tx.now_of(event.tenant):014x}{tx.serial():04x}",
+            "id": f"evt_{tx.now_of(event.tenant):014x}{tx.serial():06x}",
             "name": BY_NAME[event.name].name,
             "at_us": tx.tenants[event.tenant][0],
             "send_id": event.send_id,

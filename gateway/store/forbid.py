@@ -244,6 +244,23 @@ def _let_go(tx: Tx, tenant: str, rows: Sequence[Row]) -> int:
     return len(move(tx, tenant, rows, State.SCHEDULED, ""))
 
 
+def _ahead(_: Dialect) -> sa.Executable:
+    """Mail to a contact that waits for another agent's lease alone, and not for a time of its own."""
+    free = sa.or_(deliveries.c.not_before_us.is_(None), deliveries.c.not_before_us <= sa.bindparam("now"))
+    return (
+        sa.update(deliveries)
+        .where(deliveries.c.tenant == TENANT, deliveries.c.contact == sa.bindparam("whom"), free)
+        .where(deliveries.c.state == sa.literal_column("'scheduled'"))
+        .where(deliveries.c.reason == sa.literal_column("'lease_conflict'"))
+        .values(due_us=sa.bindparam("now"))
+    )
+
+
+def bring_forward(tx: Tx, tenant: str, contact: str) -> None:
+    """What waits for a lease on this contact is due now: the lease was given back before its end."""
+    tx.run(_ahead, {"tenant": tenant, "whom": contact, "now": tx.now_of(tenant)})
+
+
 def _set_gate(_: Dialect) -> sa.Executable:
     return sa.update(clock).values(relay_paused=sa.bindparam("closed"))
 

@@ -194,7 +194,8 @@ def _claim(tx: Tx, wish: Claim) -> tuple[Invite, Key, str, Agent]:
         raise _claimed()
     if found is None or found.status != PENDING:
         raise NotFoundError("no such invitation")
-    wish.may(keys.known(tx, wish.tenant, found.created_by), found)
+    maker = keys.known(tx, wish.tenant, found.created_by)
+    wish.may(maker, found)
     name = _free_name(tx, wish.tenant, found.agent or wish.name, taken_over=found.agent is not None)
     agent = agents.register(tx, [Register(wish.tenant, name)])[0].agent
     new = NewKey(
@@ -204,7 +205,7 @@ def _claim(tx: Tx, wish: Claim) -> tuple[Invite, Key, str, Agent]:
         found.mailboxes,
         agent.id,
         created_by=found.created_by,
-        per_minute=found.per_minute,
+        per_minute=min((one for one in (found.per_minute, maker.per_minute) if one is not None), default=None),
         actor=agent.id,
     )
     ((key, raw),) = keys.create_keys(tx, [new])

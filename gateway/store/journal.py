@@ -14,8 +14,11 @@ from gateway.store.schema import events, sends
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
-ID = re.compile(r"evt_[0-9a-f]{18}")
-"""What the id of an event looks like; as texts they have the order of the log."""
+ID = re.compile(r"evt_[0-9a-f]{18}(?:[0-9a-f]{2})?")
+"""What the id of an event looks like: its time, 14 digits, and its place in a transaction, 6 (4 in logs of old).
+
+As texts they have the order of the log, for no two transactions of a tenant have the same time.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,11 @@ def create_under(tx: Tx, wishes: Sequence[tuple[NewKey, Callable[[Key], None]]])
     done: list[tuple[Key, str] | Exception] = []
     for wish, may in wishes:
         try:
-            may(known(tx, wish.tenant, wish.created_by))
+            maker = known(tx, wish.tenant, wish.created_by)
+            may(maker)
+            given = wish.agent not in (None, maker.agent) and "operator" not in maker.scopes
+            if given and is_bound(tx, wish.tenant, wish.agent or ""):  # by another key, a moment ago
+                raise ConflictError("agent_bound_to_key", "another key is bound to this agent", agentId=wish.agent)  # noqa: TRY301
             done.append(_create_key(tx, wish))
         except Exception as error:  # noqa: BLE001  (it is this caller's alone)
             done.append(error)

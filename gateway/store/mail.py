@@ -50,7 +50,7 @@ def write(tx: Tx, tenant: str, pairs: Sequence[tuple[Judged, Record]], *, counte
     tx.many(insert_decision, [decision_row(r, j.mail.moment.value) for j, r in pairs])
     units.count(tx, tenant, [j.mail for j, _ in pairs if not _blocked(j)], counted)
     voting.wait(tx, tenant, [j.mail for j, _ in kept if not _blocked(j)])
-    conflicts.record(tx, tenant, [(j.mail, j.decision) for j, _ in pairs if _blocked(j)])
+    conflicts.record(tx, tenant, [(j.mail, j.decision) for j, _ in pairs])
     events.append(tx, [_event(j, r) for j, r in pairs])
     for judged, _ in pairs:
         alarms.go_off(tx, judged.mail, judged.decision)

@@ -213,7 +213,7 @@ class Book:
         metadata = _merged("{}" if row is None else row["metadata"], changes.get("metadata", {}))
         if row is None:
             empty = dict.fromkeys(("external_id", "name", "lifecycle_stage", "deal_stage"))
-            entry = f"con_{now:014x}{self.tx.serial():04x}{uuid.uuid4().hex[:8]}"
+            entry = f"con_{now:014x}{self.tx.serial():06x}{uuid.uuid4().hex[:8]}"
             row = {"tenant": self.tenant, "id": entry, **empty, "created_us": now}
         else:
             del self._by_key[row["key"]]

@@ -1,10 +1,10 @@
-"""Revoking a key together with what becomes of the mail that it has under way, in one transaction (SEMANTICS 6)."""
+"""Revoking a key together with what becomes of its wishes and its mail under way, in one transaction (SEMANTICS 6)."""
 
 import sqlalchemy as sa
 
 from gateway.core.delivery import MARKABLE, UNSENT
 from gateway.core.record import Record
-from gateway.store import forbid
+from gateway.store import decisions, forbid
 from gateway.store.dialect import Dialect
 from gateway.store.keys import STORE, Key, revoke_key
 from gateway.store.schema import deliveries, sends
@@ -29,11 +29,12 @@ def _under_way(_: Dialect) -> sa.Executable:
 def revoke(
     tx: Tx, tenant: str, key_id: str, *, cancel_queued: bool = False, actor: str = STORE
 ) -> tuple[Key, list[str]]:
-    """End a key, and with `cancel_queued` stop every recipient of its mail that has not been permitted.
+    """End a key and what it has asked of a person; with `cancel_queued` stop all its mail that has not been permitted.
 
     Returns the key as it was, and the ids of the requests that were cancelled. Raises as `revoke_key` does.
     """
     key = revoke_key(tx, tenant, key_id, actor=actor)
+    decisions.reject_of(tx, tenant, key_id, actor)
     if not cancel_queued:
         return key, []
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from gateway.core.delivery import Outcome, Retry, State, Unknown, allowed
 from gateway.core.mail import Kind
 from gateway.core.settle import Settlement, Standing, reply_of, settle
-from gateway.store import contacts, events, suppressions
+from gateway.store import events, stamps, suppressions
 from gateway.store.dialect import Dialect, Row
 from gateway.store.outbox import Claim, rows_of
 from gateway.store.schema import attempts, deliveries
@@ -175,7 +175,7 @@ def _event(report: Report, row: Row, change: Settlement) -> events.Event:
 def _consequences(tx: Tx, claimed: Claim, row: Row, change: Settlement) -> None:
     """Stamp the contact, and suppress an address that the smarthost says is gone."""
     if change.stamp and not row["internal"] and Kind(row["kind"]).starts_cooldown:
-        contacts.stamp(tx, claimed.tenant, row["contact"], claimed.send)
+        stamps.stamp(tx, claimed.tenant, row["contact"], claimed.send)
     if change.suppress:
         found = suppressions.New(row["contact"], row["address"], "tenant", "hard_bounce", source="smarthost")
         suppressions.add_one(tx, claimed.tenant, found)

@@ -29,8 +29,6 @@ REASON_CODES = (
 SEVERAL = "several"
 """The maker of an entry that more than one have asked for: it is nobody's alone."""
 SAID_NO = ("complaint", "manual_dnc", "legal_request", "unsubscribe")  # by a person; no machine's entry replaces them
-
-
 FOR_GOOD = ("complaint", "legal_request", "unsubscribe")  # what an agent may not even take back that wrote it down
 
 
@@ -78,8 +76,7 @@ def renewing(insert: Any) -> sa.Executable:  # noqa: ANN401  (each dialect has i
     old, new = suppressions.c, insert.excluded
     as_long = sa.or_(new.expires_us.is_(None), old.expires_us <= new.expires_us)
     over = old.expires_us <= sa.bindparam("now", type_=sa.BigInteger())
-    said_no: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{code}'") for code in SAID_NO]
-    as_weighty = sa.or_(old.reason_code.not_in(said_no), new.reason_code.in_(said_no))
+    as_weighty = _weight(new.reason_code) >= _weight(old.reason_code)
     maker = sa.case((over, new.created_by), else_=old.created_by)  # what `share` has made of it
     made: sa.Executable = insert.on_conflict_do_update(
         index_elements=[old.tenant, old.subject, old.campaign],
@@ -87,6 +84,16 @@ def renewing(insert: Any) -> sa.Executable:  # noqa: ANN401  (each dialect has i
         where=sa.or_(over, sa.and_(as_long, as_weighty)),
     )
     return made
+
+
+def _weight(code: sa.ColumnElement[str]) -> sa.ColumnElement[int]:
+    """How much a reason weighs: a no for good, another person's no, what a machine found. A lighter one replaces none."""
+
+    def among(codes: Sequence[str]) -> sa.ColumnElement[bool]:
+        return code.in_([sa.literal_column(f"'{one}'") for one in codes])
+
+    zero, one, two = (sa.literal_column(digit, sa.Integer) for digit in "012")
+    return sa.case((among(FOR_GOOD), two), (among(SAID_NO), one), else_=zero)
 
 
 def _exact(_: Dialect) -> sa.Executable:
@@ -120,8 +127,8 @@ def share(tx: Tx, tenant: str, entries: Sequence[New]) -> None:
 def add_one(tx: Tx, tenant: str, new: New) -> tuple[Suppression, list[str]]:
     """Add an entry, or renew one without weakening it, and stop what it forbids. Returns the entry and what it stopped.
 
-    An entry that stands for longer, and one where a person said no against a machine's reason, stays as it is. Stopped
-    requests are given by id.
+    An entry that stands for longer, and one whose reason weighs more (a no for good, a person's no, what a machine found),
+    stays as it is. Stopped requests are given by id.
     """
     row = {
         "tenant": tenant,

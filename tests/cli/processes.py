@@ -19,6 +19,11 @@ PATIENCE = 60.0
 """Seconds that a process may take for anything here; shared machines stall."""
 
 
+def _heed() -> None:
+    """Let a command be interrupted, though whoever runs the tests in the background may ignore that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """A command that has come to its end."""
@@ -83,6 +88,7 @@ class House:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=_heed,
         )
         staying = Staying(process)
         try:

@@ -60,7 +60,9 @@ def test_a_type_that_there_is_not_is_named_with_what_there_is(at: Run) -> None:
         unknown = at(*command, "--events", "send.*,foo.bar").stderr
         part = at(*command, "--events", "coordination.lease_*").stderr
 
-        assert "eventTypes: names a type of event that there is not: foo.bar; the groups are send.*, policy.*," in unknown
+        assert (
+            "eventTypes: names a type of event that there is not: foo.bar; the groups are send.*, policy.*," in unknown
+        )
         assert "coordination.lease_*; only a whole group can be meant, as coordination.*" in part
 
 

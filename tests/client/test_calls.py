@@ -160,10 +160,13 @@ def test_a_contact_has_one_holder(agent: Agent, at: str, name: str) -> None:
     assert lease.id in [one.id for one in mine.leases()]
     with pytest.raises(LeaseConflict) as caught:
         other.acquire(at)
-    assert caught.value.holder["agentId"] == lease.agent_id
+    holder = caught.value.holder
+    assert (holder.agent_id, holder.agent_name, holder.kind) == (lease.agent_id, f"{name}-mine", "lease")
+    assert holder.expires_at == lease.expires_at
     assert caught.value.retry_at == lease.expires_at
     refused = other.send(at, **MAIL)
     assert (refused.reason, refused.lease_holder.agent_id) == ("lease_conflict", lease.agent_id)
+    assert refused.lease_holder.expires_at == lease.expires_at
     assert mine.renew(lease.id, fencing_token=lease.fencing_token, minutes=9).expires_at > lease.expires_at
     assert mine.release(lease.id).released
     assert mine.release(lease.id).released is False
@@ -234,6 +237,10 @@ def test_agents_vote(agent: Agent, at: str, name: str) -> None:
     vote = second.vote(asked.id, "approve", reason="agreed")
 
     assert (asked.status, asked.requesting_agent_id) == ("pending", first.whoami().agent_id)
+    assert (asked.approve, asked.reject, asked.decided_at) == (0, 0, None)
+    assert 1 <= asked.threshold <= asked.active_agents
+    assert asked.next_action
+    assert first.consensus(asked.id).approve == 1
     assert (vote.vote, vote.agent_id) == ("approve", second.whoami().agent_id)
     assert first.consensus(asked.id).id == asked.id
     assert asked.id in [one.id for one in first.consensuses()]

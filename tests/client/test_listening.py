@@ -59,13 +59,19 @@ def test_a_stream_that_ends_goes_on_where_it_was(make: Make) -> None:
     half = frame(3)[:-1]
     with scripted(streamed(f"retry: 2000\nid: {ID(1)}\n\n", frame(2), half), streamed(frame(3), frame(4))) as server:
         lost: list[tuple[GatewayError, float]] = []
-        listener = make(server.url, KEY).listen(lost=lambda *words: lost.append(words))
+        back: list[int] = []
+        listener = make(server.url, KEY).listen(
+            lost=lambda *words: lost.append(words), back=lambda: back.append(len(lost))
+        )
 
-        assert numbers(listener, 3) == [2, 3, 4]
+        assert numbers(listener, 1) == [2]
+        assert back == []
+        assert numbers(listener, 2) == [3, 4]
         listener.close()
 
     assert [headers.get("last-event-id") for _, headers, _ in server.asked] == [None, ID(2)]
     assert [(type(error), 1 <= wait <= 30) for error, wait in lost] == [(Unreachable, True)]
+    assert back == [1]
 
 
 def test_where_nothing_had_happened_yet_nothing_is_lost_either(make: Make) -> None:
@@ -99,6 +105,19 @@ def test_a_gap_at_the_very_beginning_has_no_since(make: Make) -> None:
 
         assert numbers(listener, 3) == [1, 2, 3]
         listener.close()
+
+
+def test_an_id_that_the_log_never_had_is_forgotten_and_nothing_is_read_again(make: Make) -> None:
+    gap = 'event: gap\ndata: {{"reason":"unknown_id","since":null,"until":{}}}\n\n'
+    with scripted(streamed(gap.format(f'"{ID(2)}"'), frame(3)), streamed(gap.format("null"), frame(1))) as server:
+        listener = make(server.url, KEY).listen(since="evt_" + "f" * 20)
+
+        assert numbers(listener, 2) == [3, 1]
+        listener.close()
+
+    paths = [path for path, _, _ in server.asked]
+    assert paths == ["GET /v1/agent/events/stream"] * 2
+    assert server.asked[1][1]["last-event-id"] == ID(3)
 
 
 def test_a_gap_that_cannot_be_filled_is_met_again(make: Make) -> None:

@@ -65,7 +65,12 @@ def test_every_error_is_described() -> None:
 
 
 def test_every_method_that_is_named_is_there() -> None:
-    verbs = {name for name, value in vars(Verbs).items() if isinstance(value, Verb)} | {"requests", "listen", "lease"}
+    verbs = {name for name, value in vars(Verbs).items() if isinstance(value, Verb)} | {
+        "requests",
+        "listen",
+        "lease",
+        "ask",
+    }
     called = set(re.findall(r"\bclient\.(\w+)\(", PAGE))
 
     assert called <= verbs

@@ -11,6 +11,7 @@ from gateway.client import (
     Invalid,
     LimitExceeded,
     NotAGateway,
+    NotFound,
     TooMany,
     Unavailable,
     Unreachable,
@@ -238,3 +239,21 @@ def test_an_error_that_says_nothing_is_one_all_the_same(make: Make, content: byt
 
     assert caught.value.status == 418
     assert caught.value.retry_at is None
+
+
+@pytest.mark.parametrize("content", [b"[" * 200_000, b"[1]", b"{}", b"<html>"])
+def test_an_answer_that_makes_no_sense_leaves_the_key_to_ask_with(make: Make, content: bytes) -> None:
+    page = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + content
+    with scripted(lambda _: page) as server, pytest.raises(NotAGateway) as caught:
+        make(server.url, KEY).send("pat@example.net", **MAIL)
+
+    ((_, _, body),) = server.asked
+    assert caught.value.idempotency_key == body["idempotencyKey"]
+
+
+@pytest.mark.parametrize(("name", "path"), [(".", "%2E"), ("..", "%2E%2E"), ("../..", "..%2F.."), ("a.b", "a.b")])
+def test_dots_in_an_id_are_no_steps_of_a_path(make: Make, name: str, path: str) -> None:
+    with scripted(said(404, {"error": "send_request_not_found", "message": "no"})) as server, pytest.raises(NotFound):
+        make(server.url, KEY).cancel(name)
+
+    assert server.asked[0][0] == f"DELETE /v1/agent/sends/{path}"

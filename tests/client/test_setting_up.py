@@ -1,6 +1,7 @@
 """Where a client finds its gateway and its key, and what it brings along."""
 
 import inspect
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from gateway import client, profile
 from gateway.client import AsyncClient, Client, Event, Lease, NotSetUp, Sent
 from gateway.client.verbs import Verb, Verbs
+from gateway.client.where import find
 from gateway.profile import Profile
 from tests.client.conftest import Make, Place
 
@@ -109,6 +111,13 @@ def test_the_key_of_a_profile_goes_nowhere_else(make: Make) -> None:
         make("https://elsewhere.example.com")
 
 
+def test_the_key_does_not_show_where_the_place_is_shown() -> None:
+    place = find("http://127.0.0.1:1", "gk_live_secret")
+
+    assert place.key == "gk_live_secret"
+    assert "secret" not in repr(place)
+
+
 def test_a_key_in_clear_to_another_machine_is_warned_about(make: Make) -> None:
     with pytest.warns(UserWarning, match="without TLS"):
         make("http://mail.example.com", "gk_live_x")
@@ -135,3 +144,37 @@ async def typed(one: Client, other: AsyncClient) -> None:
 def test_an_agent_that_no_header_can_hold_is_refused_at_once(make: Make) -> None:
     with pytest.raises(NotSetUp, match="ASCII"):
         make("http://127.0.0.1:1", "gk_live_x", agent="z\u00fcrich")
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_method_looks_like_one_on_the_class_too(kind: type[Client | AsyncClient]) -> None:
+    signature = inspect.signature(kind.send)
+    shown = pydoc.plain(pydoc.render_doc(kind))
+
+    assert list(signature.parameters) == [*("self", "to", "idempotency_key", "wait_seconds", "strict", "agent", "mail")]
+    assert signature.return_annotation is Sent
+    assert kind.send.__name__ == "send"
+    assert "send(self, to: str" in shown
+    assert "Send a mail; what policy says is in the answer" in shown
+
+
+def test_a_method_of_a_client_has_the_arguments_of_its_class() -> None:
+    with Client("http://127.0.0.1:1", "gk_live_x") as one:
+        of_client, of_class = inspect.signature(one.acquire), inspect.signature(Client.acquire)
+
+    assert of_client.return_annotation is of_class.return_annotation is Lease
+    assert list(of_client.parameters) == list(of_class.parameters)[1:]
+
+
+def test_a_method_of_the_class_asks_with_the_client_that_it_is_given(place: Place) -> None:
+    with Client(place.url, place.key) as one:
+        assert Client.whoami(one) == one.whoami()
+
+
+def test_both_clients_have_the_same_methods_with_the_same_arguments() -> None:
+    def known(kind: type) -> dict[str, list[str]]:
+        own = {name for name in dir(kind) if name[0] != "_" and callable(getattr(kind, name))}
+        return {name: list(inspect.signature(getattr(kind, name)).parameters) for name in own}
+
+    assert known(Client) == known(AsyncClient)
+    assert {"send", "lease", "listen", "ask", "close"} <= set(known(Client))

@@ -313,3 +313,51 @@ async def test_what_happens_to_invitations_is_told(door: Door) -> None:
     ):
         assert [one for one in told if name in one and about in one], name
     assert not [one for one in told if invite["token"] in one or made["apiKey"] in one]
+
+
+# --- limits and bindings ---------------------------------------------------------------------------------------------
+
+
+async def test_a_confirmed_invitation_keeps_the_limit_of_the_key_that_asked(door: Door) -> None:
+    door.add_key("limited", scopes=("manage",), per_minute=60, agent="b")
+    refused = problem(await door.post(INVITE, {"label": "child"}, by="limited"), 403, HUMAN)
+
+    answer = (await door.post(refused["decisionUrl"], {"decision": "confirm"}, by="operator")).json()
+
+    assert answer["status"] == "confirmed", answer
+    made = await claimed(door, answer["result"]["body"]["token"])
+    assert (await door.get(WHOAMI, by=made["apiKey"])).json()["requests_per_minute"] == 60
+
+
+async def test_an_invitation_may_have_a_lower_limit_and_a_higher_one_by_a_person(door: Door) -> None:
+    door.add_key("limited", scopes=("manage",), per_minute=60)
+    made = await claimed(door, (await invited(door, by="limited", requestsPerMinute=6))["token"])
+    assert (await door.get(WHOAMI, by=made["apiKey"])).json()["requests_per_minute"] == 6
+
+    more = problem(await door.post(INVITE, {"label": "x", "requestsPerMinute": 61}, by="limited"), 403, HUMAN)
+
+    assert (more["kind"], more["loosens"]) == ("adopt-invite", ["requestsPerMinute"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "then", "has"), [(None, 2, 2), (5, 2, 2), (2, 5, 2), (3, None, 3), (None, None, None)]
+)
+async def test_a_claimed_key_has_the_limit_that_the_inviting_key_has_by_then(
+    door: Door, asked: int | None, then: int | None, has: int | None
+) -> None:
+    limit: dict[str, Any] = {} if asked is None else {"requestsPerMinute": asked}
+    invite = await invited(door, **limit)
+    await door.call("PATCH", f"/v1/agent/keys/{door.ids['all']}", {"requestsPerMinute": then}, by="operator")
+
+    made = await claimed(door, invite["token"])
+
+    assert (await door.get(WHOAMI, by=made["apiKey"])).json()["requests_per_minute"] == has
+
+
+async def test_a_key_that_was_bound_meanwhile_has_invited_nobody(door: Door) -> None:
+    invite = await invited(door)
+    await door.post("/v1/agent/register", {"agentName": "solo", "bindKey": True}, by="all")
+
+    problem(await claim(door, invite["token"]), 403, "invite_beyond_key")
+
+    assert not [row for row in door.world.rows()["api_keys"] if "newcomer" in row]

@@ -196,7 +196,9 @@ async def test_a_bound_key_takes_for_its_own_agent_alone(door: Door) -> None:
 
     for named in ({"agentName": "b"}, {"agentId": door.world.agent["b"]}):
         answer = await door.post(LEASE, body | named)
-        assert problem(answer, 403, "agent_mismatch")["keyAgentId"] == door.world.agent["a"]
+        refused = problem(answer, 403, "agent_mismatch")
+        assert refused["keyAgentId"] == door.world.agent["a"]
+        assert refused["nextAction"] == "leave agentName out: the key acts as its own agent"
     problem(await door.post(LEASE, body, headers={"X-Agent-Id": "b"}), 403, "agent_mismatch")
     assert (await lease(door, agentName="a"))["agentName"] == "a"
     assert (await lease(door, agentId=door.world.agent["a"]))["agentName"] == "a"
@@ -208,7 +210,9 @@ async def test_another_key_names_an_agent_that_no_key_is_bound_to(door: Door) ->
     assert faults(await door.post(LEASE, body, by="free")) == ["agentName"]
     problem(await door.post(LEASE, body | {"agentName": "nobody"}, by="free"), 404, "agent_not_found")
     refused = await door.post(LEASE, body | {"agentName": "a"}, by="free")
-    assert problem(refused, 403, "agent_bound_to_key")["agentId"] == door.world.agent["a"]
+    body = problem(refused, 403, "agent_bound_to_key")
+    assert body["agentId"] == door.world.agent["a"]
+    assert body["nextAction"] == "use that agent's own key, or act as an agent that no key is bound to"
     assert (await lease(door, by="free", agentName="c"))["agentName"] == "c"
 
 
@@ -326,8 +330,10 @@ async def test_nobody_keeps_or_releases_the_lease_of_a_bound_agent(door: Door) -
     body = await lease(door)
 
     for by, slug in (("b", "agent_mismatch"), ("free", "agent_bound_to_key")):
-        problem(await door.call("DELETE", f"{LEASE}/{body['id']}", by=by), 403, slug)
-        problem(await door.call("PUT", f"{LEASE}/{body['id']}", {"fencingToken": 1}, by=by), 403, slug)
+        for given in (("DELETE",), ("PUT", {"fencingToken": 1})):
+            refused = problem(await door.call(given[0], f"{LEASE}/{body['id']}", *given[1:], by=by), 403, slug)
+            assert refused["message"].startswith("another agent has this lease")
+            assert refused["nextAction"]
     assert len((await door.get(LEASES)).json()) == 1
 
 

@@ -145,6 +145,23 @@ async def test_at_a_stop_nobody_waits_any_longer(door: Door) -> None:
     assert (await door.post(LEASE, wish(30), by="b")).json()["conflict"] is True
 
 
+async def test_of_one_caller_only_so_many_wait(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "MOST", 2)
+    await crowd(door)
+    await door.post(LEASE, {"contactEmail": PAT}, by="a")
+    tasks = [asyncio.create_task(door.post(LEASE, wish(20), by="one")) for _ in range(2)]
+    await waiting(door, 2)
+
+    third = await door.post(LEASE, wish(20), by="one")
+    other = asyncio.create_task(door.post(LEASE, wish(20), by="two"))
+    await waiting(door, 3)
+
+    assert third.json()["conflict"] is True
+    door.context.part(coordination.Queue).end()
+    assert [answer.json()["conflict"] for answer in await asyncio.gather(*tasks, other)] == [True] * 3
+    assert door.context.part(coordination.Queue)._callers == {}
+
+
 @pytest.mark.parametrize("seconds", [-1, 31, "5", None, True])
 async def test_a_wait_has_a_limit(wire: Door, seconds: object) -> None:
     assert faults(await wire.post(LEASE, wish() | {"waitSeconds": seconds})) == ["waitSeconds"]

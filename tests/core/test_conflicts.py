@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.core.asks import Refused
+from gateway.core.asks import Decided
 from gateway.core.conflicts import ConflictsAsk, matters
 from gateway.core.facts import Facts
 from gateway.core.verdict import DEFER, Decision, Finding, Reason
@@ -38,13 +38,13 @@ def test_a_conflict_is_with_anothers_lease_that_is_enforced(
     assert matters(thread, decided(finding)) == expected
 
 
-def test_facts_know_of_a_refusal_in_the_same_batch() -> None:
+def test_facts_know_of_a_decision_in_the_same_batch() -> None:
     mine, theirs = ConflictsAsk("agent-a", PAT), ConflictsAsk("agent-b", PAT)
     thread, other = ConflictsAsk("agent-a", "thread-1"), ConflictsAsk("agent-a", "kim@example.net")
     facts = Facts(NOW, {ask: frozenset({"earlier"}) for ask in (mine, theirs, thread, other)})
 
-    facts.note(Refused(a_mail(id="r-1", thread="thread-1"), decided(CONFLICT.about(PAT, **BY_LEASE))))
-    facts.note(Refused(a_mail(id="r-2", thread="thread-1"), decided(OTHER.about(PAT))))
+    facts.note(Decided(a_mail(id="r-1", thread="thread-1"), decided(CONFLICT.about(PAT, **BY_LEASE))))
+    facts.note(Decided(a_mail(id="r-2", thread="thread-1"), decided(OTHER.about(PAT))))
 
     assert facts[mine] == facts[thread] == {"earlier", "r-1"}
     assert facts[theirs] == facts[other] == {"earlier"}

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from gateway.core.errors import HumanDecisionError, StoreUnavailableError
-from gateway.store import decisions, keys, suppressions
+from gateway.store import confirming, decisions, keys, suppressions
 from gateway.store.suppressions import New
 from tests.doors.door import Door, faults, problem
 from tests.world import BOXES, PAT, TENANT
@@ -101,7 +101,7 @@ async def test_what_others_have_suppressed_only_a_person_takes_off_the_list(door
 
     refused = await asked(door, "DELETE", path, by="all")
 
-    assert (refused["kind"], refused["id"], refused["loosens"]) == ("suppression", entry["id"], ["suppression"])
+    assert (refused["kind"], refused["id"], refused["loosens"]) == ("suppression", entry["id"], ["manual_dnc"])
     assert [one["id"] for one in (await door.get(SUPPRESSIONS)).json()] == [entry["id"]]
     assert (await decide(door, refused)).json()["result"]["body"] == {"removed": True, "ids": [entry["id"]]}
     assert (await door.get(SUPPRESSIONS)).json() == []
@@ -356,11 +356,11 @@ async def test_what_was_carried_out_is_told_where_nothing_more_can_be_written(
     def down(*_: object) -> list[Exception]:
         return [StoreUnavailableError("down")]
 
-    monkeypatch.setattr(decisions, "done", down)
-    monkeypatch.setattr(decisions, "put_back", down)
+    monkeypatch.setattr(confirming, "done", down)
+    monkeypatch.setattr(confirming, "put_back", down)
     answer = await decide(door, refused, by=by)
 
-    assert (answer.status_code, answer.json()["status"]) == ({"operator": 200, "local": 409}[by], "confirmed")
+    assert (answer.status_code, answer.json()["status"]) == ({"operator": 200, "local": 409}[by], "confirming")
     assert ("rawKey" in answer.json()["result"]["body"]) == (by == "operator")
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 from gateway.events import hub, stream
-from gateway.store import agents, journal, keys
+from gateway.store import agents, events, journal, keys, schema
 from gateway.store.keys import NewKey
 from gateway.store.tx import Tx
 from tests.doors.door import LEASE
@@ -200,8 +201,9 @@ async def test_another_tenant_hears_nothing(served: Served) -> None:
     await own.event()
     page = (await served.door.get("/v1/agent/events", by="stranger")).json()
 
-    assert page == {"items": [], "since": None, "more": False}
-    assert (stranger.status, stranger.last, stranger.buffer) == (200, "", b"")
+    assert {item["tenantId"] for item in page["items"]} <= {"other"}
+    assert (stranger.status, stranger.buffer) == (200, b"")
+    assert stranger.last in {"", *(item["id"] for item in page["items"])}
 
 
 @pytest.mark.parametrize(
@@ -220,6 +222,26 @@ async def test_a_wrong_wish_is_named(served: Served, query: str, headers: dict[s
 
     assert answer.status_code == 422
     assert [one["field"] for one in answer.json()["errors"]] == [field]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("foo.bar", ": foo.bar; the groups are send.*, "),
+        ("x" * 60, f": {'x' * 60}; the groups are "),
+        ("x" * 61, "; the groups are send.*, "),
+        ("caf\u00e9", "; the groups are send.*, "),
+        ("a\u0007b", "; the groups are send.*, "),
+        ("coordination.lease_*", ": coordination.lease_*; only a whole group can be meant, as coordination.*"),
+    ],
+)
+async def test_a_type_that_is_none_is_repeated_only_where_it_can_do_nothing(
+    served: Served, name: str, said: str
+) -> None:
+    answer = await served.door.get("/v1/agent/events", params={"eventTypes": f"send.*,{name}"})
+
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["message"].startswith(f"names a type of event that there is not{said}")
 
 
 async def test_streams_are_none_of_the_requests_under_way(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,3 +270,72 @@ async def test_all_who_listen_hear_all_in_the_order_of_the_log(served: Served) -
     told = [[f.id for f in await one.events(50)] for one in readers]
     acquired = all_ids(served)[-50:]
     assert all(ids == acquired for ids in told)
+
+
+FUTURE = "evt_" + "f" * 20
+
+
+@pytest.mark.parametrize("given", [FUTURE, FUTURE[:-2]])
+async def test_who_comes_from_where_the_log_never_was_is_told_and_hears_what_is_new(served: Served, given: str) -> None:
+    await take(served)
+    newest = all_ids(served)[-1]
+
+    by_header, by_query = await served.listen(Last_Event_ID=given), await served.listen(f"?since={given}")
+    gaps = [await one.event() for one in (by_header, by_query)]
+    await take(served, OTHER)
+    heard = [await one.event() for one in (by_header, by_query)]
+
+    assert [(gap.event, gap.data) for gap in gaps] == [
+        ("gap", {"reason": "unknown_id", "since": None, "until": newest}),
+    ] * 2
+    assert [frame.data["contactEmail"] for frame in heard] == [OTHER, OTHER]
+    assert by_header.last == heard[0].id
+
+
+async def test_a_reader_from_where_the_log_never_was_is_told_by_an_id_where_it_is_now(served: Served) -> None:
+    await take(served)
+    one = await served.listen(Last_Event_ID=FUTURE)
+    await one.event()
+
+    mark = await one.frame()
+
+    assert mark is not None
+    assert (mark.event, mark.id) == ("", all_ids(served)[-1])
+
+
+async def test_who_has_read_further_than_this_process_has_missed_nothing(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "POLL", 3600.0)
+    await served.listen()  # from here on the channel is there, and looks no more
+    other = served.door.world.store.write
+    other((TENANT,), lambda tx: events.append(tx, [events.Event(TENANT, "consent.recorded", contact=PAT)]))
+    newest = all_ids(served)[-1]
+
+    back = await served.listen(f"?since={newest}")
+    await take(served, OTHER)
+
+    assert (await back.event()).data.get("contactEmail") == OTHER
+
+
+async def test_the_beginning_is_never_ahead_of_the_log(served: Served) -> None:
+    store, all_of = served.door.world.store, sa.delete(schema.events).where(schema.events.c.tenant == "empty")
+    store.write((), lambda tx: agents.add_tenant(tx, "empty"))
+    ((_, raw),) = store.write(("empty",), lambda tx: keys.create_keys(tx, [NewKey("empty", "x")]))
+    store.write(("empty",), lambda tx: tx.run(lambda _: all_of, {}))
+    served.door.keys["empty"] = raw
+    one = await served.listen(f"?since=evt_{'0' * 18}", by="empty")
+
+    store.write(("empty",), lambda tx: events.append(tx, [events.Event("empty", "consent.recorded", contact=PAT)]))
+
+    assert (await one.event()).event == "consent.recorded"
+
+
+async def test_the_list_leads_back_who_comes_from_where_the_log_never_was(served: Served) -> None:
+    await take(served)
+    newest = all_ids(served)[-1]
+
+    lost = (await served.door.get("/v1/agent/events", params={"since": FUTURE}, by="operator")).json()
+    there = (await served.door.get("/v1/agent/events", params={"since": newest}, by="operator")).json()
+
+    assert lost == there == {"items": [], "since": newest, "more": False}

@@ -20,8 +20,18 @@ def stands(status: Status | None, contact: str = PAT) -> dict[ConsensusAsk, Cons
     return {VOTE: ConsensusAnswer(status, contact, hence(minutes=5))}
 
 
-def test_who_names_one_asks_for_it_and_not_for_the_mailbox() -> None:
-    assert asked(Consensus(), a_mail(consensus="vote-1")) == {VOTE}
+def test_a_demanding_mailbox_wants_a_consensus_about_every_recipient() -> None:
+    agreed, both = stands(Status.APPROVED), a_mail(to=[PAT], bcc=[OTHER], consensus="vote-1")
+
+    (refused,) = found(Consensus(), both, {**agreed, **DEMANDING})
+
+    assert (refused.reason, refused.extra["consensus"]) == (REQUIRED, "not_all")
+    assert found(Consensus(), both, agreed) == ()
+    assert found(Consensus(), a_mail(consensus="vote-1"), {**agreed, **DEMANDING}) == ()
+
+
+def test_who_names_one_asks_for_it_and_for_the_mailbox() -> None:
+    assert asked(Consensus(), a_mail(consensus="vote-1")) == {VOTE, MailboxAsk("mailbox-1")}
     assert asked(Consensus(), a_mail()) == {MailboxAsk("mailbox-1")}
     assert asked(Consensus(), a_mail(moment=Moment.RELEASE)) == set()
     assert asked(Consensus(), a_mail(moment=Moment.RELEASE, consensus="vote-1")) == {VOTE}

@@ -317,6 +317,9 @@ def test_the_third_send_that_meets_anothers_lease_is_held_for_a_person() -> None
     assert finding.until is None
     assert finding.extra["leaseHolder"] == held_by_document("agent-b")
     assert finding.extra["windowSeconds"] == 3600
+    assert reasons(a_mail(), {LEASE: held_by("agent-b"), BEFORE: frozenset({"r-1", "r-2", "r-3"})}) == [
+        "lease_conflict"
+    ]
 
 
 def test_a_thread_is_a_matter_too() -> None:

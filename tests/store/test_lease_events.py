@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.store import journal, lease_events
+from gateway.store import events, journal, lease_events
 from gateway.store.tx import Tx
 from gateway.store.writer import Rank
 from tests.world import PAT, TENANT, World
@@ -106,3 +106,29 @@ async def test_those_that_end_at_the_same_time_are_told_together(world: World, m
     await sweep(world)
 
     assert len([name for name, *_ in told(world) if name == "lease.expired"]) == 9
+
+
+def test_more_events_than_four_digits_count_stay_in_order_in_one_transaction(world: World) -> None:
+    def write(tx: Tx) -> None:
+        events.append(tx, [events.Event(TENANT, "consent.recorded", data={"n": 0})])
+        for _ in range(0xFFFF - 1):
+            tx.serial()
+        events.append(tx, [events.Event(TENANT, "consent.recorded", data={"n": n}) for n in (1, 2)])
+
+    world.store.write((TENANT,), write)
+    world.store.write((TENANT,), lambda tx: events.append(tx, [events.Event(TENANT, "consent.withdrawn")]))
+
+    found = world.store.read(lambda tx: journal.after(tx, TENANT, "", limit=10_000), (TENANT,))
+    assert [one.data.get("n") for one in found if one.name.startswith("consent.")] == [0, 1, 2, None]
+    assert all(journal.ID.fullmatch(one.id) for one in found)
+
+
+def test_an_id_of_an_older_log_comes_before_what_was_written_later(world: World) -> None:
+    world.store.write((TENANT,), lambda tx: events.append(tx, [events.Event(TENANT, "consent.recorded")]))
+    (last,) = world.store.read(lambda tx: journal.after(tx, TENANT, "", limit=10_000), (TENANT,))[-1:]
+    old = last.id[:-6] + "ffff"
+    world.store.write((TENANT,), lambda tx: events.append(tx, [events.Event(TENANT, "consent.withdrawn")]))
+
+    found = world.store.read(lambda tx: journal.after(tx, TENANT, old, limit=10_000), (TENANT,))
+    assert journal.ID.fullmatch(old)
+    assert [one.name for one in found] == ["consent.withdrawn"]

@@ -10,8 +10,8 @@ from gateway.core.parts import Attachment, file_part
 from gateway.core.record import Document, instant
 from gateway.doors.auth import Grant
 from gateway.doors.fields import Name, Octets, Shape
-from gateway.doors.http.described import PROBLEMS, takes
-from gateway.doors.http.inlet import Needs, context_of, take
+from gateway.doors.http.described import PROBLEMS, asks, takes
+from gateway.doors.http.inlet import Needs, OfTenant, context_of, query, take
 from gateway.doors.http.problems import reply
 from gateway.doors.refusal import Faults, Refusal, forbidden, missing
 from gateway.doors.stored import reaches
@@ -57,17 +57,17 @@ async def upload(request: Request, grant: Sending) -> Response:
     return reply(_shown(kept))
 
 
-@router.get("/v1/attachments/{attachment_id}")
+@router.get("/v1/attachments/{attachment_id}", openapi_extra=asks(OfTenant))
 async def show(request: Request, attachment_id: str, grant: Asking) -> Response:
     """Tell of a file that was uploaded: its name, type, size, digest, and until when it is there."""
-    grant.same_tenant(request.query_params.get("tenantId"))
+    query(request, OfTenant, grant)
     return reply(_shown(await _known(request, attachment_id, grant)))
 
 
-@router.delete("/v1/attachments/{attachment_id}")
+@router.delete("/v1/attachments/{attachment_id}", openapi_extra=asks(OfTenant))
 async def remove(request: Request, attachment_id: str, grant: Sending) -> Response:
     """Take a file away before its time; mail that has it attached keeps its copy."""
-    grant.same_tenant(request.query_params.get("tenantId"))
+    query(request, OfTenant, grant)
     await _known(request, attachment_id, grant)
     wish = (grant.tenant, attachment_id)
     if not await context_of(request).writer.do(Rank.FORBID, (grant.tenant,), uploads.remove, wish):

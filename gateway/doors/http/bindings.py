@@ -10,7 +10,7 @@ from pydantic import Field
 
 from gateway.core.errors import NotFoundError
 from gateway.doors.answers import of_key
-from gateway.doors.auth import Grant, known_agent, with_implied
+from gateway.doors.auth import ONE_AGENT, Grant, known_agent, with_implied
 from gateway.doors.fields import Name, Shape, Words
 from gateway.doors.http.controls import person
 from gateway.doors.http.described import PROBLEMS, asks, takes
@@ -61,7 +61,7 @@ async def bind_key(request: Request, key_id: str, grant: Anybody) -> Response:
 
     agent, *others = await context_of(request).read(grant.tenant, read)
     if others:
-        raise forbidden("agent_mismatch", "more than one agent is named")
+        raise forbidden("agent_mismatch", "more than one agent is named", nextAction=ONE_AGENT)
     key, changed = await _change(request, grant, key_id, agent, asked.reason)
     return reply(of_key(key) | {"apiKeyBinding": "bound" if changed else "already_bound"})
 

@@ -6,6 +6,8 @@ check and every lock applies again, and its answer, which may hold a new key's s
 
 import json
 import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -17,13 +19,13 @@ from gateway.doors.auth import Grant
 from gateway.doors.context import Context
 from gateway.doors.fields import Count, Shape, Words
 from gateway.doors.http.described import PROBLEMS, asks, takes
-from gateway.doors.http.human import CONFIRMING, PATH
+from gateway.doors.http.human import ASKING, CONFIRMING, HUMAN, PATH
 from gateway.doors.http.inlet import Needs, context_of, query, take
 from gateway.doors.http.problems import problem, reply
 from gateway.doors.inside import carry
 from gateway.doors.refusal import Refusal, missing
-from gateway.store import decisions
-from gateway.store.decisions import Act, Decision
+from gateway.store import confirming, decisions
+from gateway.store.decisions import Act, Decision, Wish
 from gateway.store.tx import Tx
 from gateway.store.writer import Rank
 
@@ -35,13 +37,18 @@ ROWS_MAX = 500
 SKIP_MAX = 1_000_000
 REFUSED = 400
 """The lowest status of an answer that says no."""
+FORBIDDEN = 403
 CONFLICT = 409
+
+Meaning = tuple[str, str, tuple[str, ...]]
+"""What a refusal says that only a person can turn: kind, id, what it loosens."""
+Noting = Callable[[Tx, Sequence[Act]], list[Decision | Exception]]
 
 
 class DecisionsListed(Shape):
     """Which decisions are shown, newest first."""
 
-    status: Literal["pending", "confirmed", "rejected", "expired"] | None = Field(
+    status: Literal["pending", "confirming", "confirmed", "rejected", "expired"] | None = Field(
         None, description="Only those; without it, all."
     )
     limit: Annotated[Count, Field(ge=1, le=ROWS_MAX)] = 100
@@ -92,7 +99,8 @@ async def decide(request: Request, decision_id: str, grant: Asking) -> Response:
     """Confirm a request that waits (an operator's key) or reject it; the key that asked may take its own back (reject).
 
     To confirm makes the request with the confirming key, once: `result` is its answer. Where that says no, the decision waits
-    on, and the answer is 409 `decision_not_carried_out` with the `result`.
+    on, and the answer is 409 `decision_not_carried_out` with the `result`. Where it means something else by now than what was
+    shown, the answer is 409 `decision_changed`, and it waits on as what it is now.
     """
     asked = await take(request, Verdict, grant)
     if not decision_id.isprintable():
@@ -109,15 +117,23 @@ async def decide(request: Request, decision_id: str, grant: Asking) -> Response:
 
 
 async def _confirmed(request: Request, context: Context, act: Act) -> Response:
-    """Carry a decision out that nobody else can confirm any more from here on, and let it wait again where that fails."""
-    claimed = await context.writer.do(Rank.FORBID, (act.tenant,), decisions.claim, act)
-    status, body = await _carried_out(request, claimed)
-    after = decisions.done if status < REFUSED else decisions.put_back
-    found = claimed
-    try:
-        found = await context.writer.do(Rank.FORBID, (act.tenant,), after, act)
-    except StoreUnavailableError:  # what was done is done: its answer, which may hold a key, must not be lost
-        log.warning("what became of a decision could not be written down", extra={"decision": act.id, "status": status})
+    """Carry a decision out that nobody else can confirm from here on, and let it wait again where that fails.
+
+    What is confirmed is what was shown: the one who asked asks once more, and must be refused for the same.
+    """
+    claimed = await context.writer.do(Rank.FORBID, (act.tenant,), confirming.claim, act)
+    act = replace(act, claimed_at=claimed.decided_at)
+    asker = await context.auth.of_key(act.tenant, claimed.wish.asked_by)
+    if asker is None:
+        return await _ended(context, act)
+    status, body = await _made(request, claimed, asker)
+    refused = _refused(status, body)
+    if refused is not None and not _same(refused, claimed.wish):
+        return await _differs(context, act, refused)
+    if refused is not None:
+        status, body = await _made(request, claimed)
+    after = confirming.done if status < REFUSED else confirming.put_back
+    found = await _noted(context, after, act) or claimed
     result = {"status": status, "body": body}
     said = {"decisionId": found.id, "decision": "confirm", "status": found.status, "result": result}
     if status < REFUSED:
@@ -125,10 +141,45 @@ async def _confirmed(request: Request, context: Context, act: Act) -> Response:
     return problem(CONFLICT, "decision_not_carried_out", "what was asked for was refused; see its result", said)
 
 
-async def _carried_out(request: Request, decision: Decision) -> tuple[int, object]:
-    """Make the kept request in this process, as who confirms it; its status and its body."""
+async def _ended(context: Context, act: Act) -> Response:
+    found = await context.writer.do(Rank.FORBID, (act.tenant,), confirming.drop, act)
+    words = "the key that asked for this is revoked; nobody can confirm it any more"
+    return problem(CONFLICT, "asking_key_revoked", words, {"decisionId": found.id, "status": found.status})
+
+
+async def _differs(context: Context, act: Act, now: Meaning) -> Response:
+    found = await context.writer.do(Rank.FORBID, (act.tenant,), confirming.put_back, replace(act, now=now))
+    said = {"decisionId": found.id, "status": found.status, "kind": now[0], "id": now[1], "loosens": list(now[2])}
+    words = "this would loosen something else now than what was shown; look at it again"
+    return problem(CONFLICT, "decision_changed", words, said)
+
+
+async def _noted(context: Context, after: Noting, act: Act) -> Decision | None:
+    """Write down what became of a decision; `None` where that cannot be done."""
+    try:
+        return await context.writer.do(Rank.FORBID, (act.tenant,), after, act)
+    except StoreUnavailableError:  # what was done is done: its answer, which may hold a key, must not be lost
+        log.warning("what became of a decision could not be written down", extra={"decision": act.id})
+        return None
+
+
+def _refused(status: int, body: Any) -> Meaning | None:  # noqa: ANN401  (JSON)
+    """What a refusal says that only a person can turn; `None` for every other answer."""
+    if status != FORBIDDEN or body["error"] != HUMAN or "kind" not in body:
+        return None
+    return body["kind"], body["id"], tuple(body["loosens"])
+
+
+def _same(now: Meaning, shown: Wish) -> bool:
+    return (*now[:2], set(now[2])) == (shown.kind, shown.about, set(shown.loosens))
+
+
+async def _made(request: Request, decision: Decision, asker: Grant | None = None) -> tuple[int, Any]:
+    """Make the kept request in this process, as who confirms it, or as who asked for it; its status and its body."""
     wish, outer = decision.wish, request.scope
-    headers = [one for one in outer["headers"] if one[0] in (b"host", b"authorization")]
+    kept = (b"host", b"authorization") if asker is None else (b"host",)
+    headers = [one for one in outer["headers"] if one[0] in kept]
+    members: dict[str, Any] = {CONFIRMING: decision.id} | ({} if asker is None else {ASKING: asker})
     return await carry(
         outer["app"],
         outer,
@@ -137,7 +188,7 @@ async def _carried_out(request: Request, decision: Decision) -> tuple[int, objec
         query=wish.query,
         body=wish.body.encode(),
         headers=headers,
-        **{CONFIRMING: decision.id},
+        **members,
     )
 
 

@@ -25,6 +25,10 @@ GRANT = "gateway.grant"
 """The member of a request's scope that holds the grant of its key."""
 BODY = "gateway.body"
 """The member of a request's scope that holds its body, once that was read whole."""
+READ = "gateway.read"
+"""The member of a request's scope that says that its query was read strictly: what a person is shown there is meant."""
+ASKING = "gateway.asking"
+"""The member of a request's scope that holds the grant as which it is made, in place of a key: it is made in this process."""
 CONFIRMING = "gateway.confirming"
 """The member of a request's scope that says that a person makes it who has confirmed it: it is not kept once more."""
 KEPT_MAX = 65_536
@@ -56,7 +60,8 @@ def _wish(request: Request, kind: str, about: str, loosens: tuple[str, ...]) -> 
     grant: Grant | None = request.scope.get(GRANT)
     body: bytes = request.scope.get(BODY, b"")
     path, query = request.scope["path"], request.scope["query_string"].decode("latin-1")
-    if grant is None or CONFIRMING in request.scope or len(body) > KEPT_MAX:
+    unread = bool(query) and READ not in request.scope
+    if grant is None or CONFIRMING in request.scope or unread or len(body) > KEPT_MAX:
         return None
     if not path.isprintable() or not query.isprintable():
         return None

@@ -20,7 +20,7 @@ from gateway.doors.context import Context
 from gateway.doors.fields import Reader, Shape
 from gateway.doors.http import strictjson
 from gateway.doors.http.guard import MORE_HEADERS
-from gateway.doors.http.human import BODY, GRANT
+from gateway.doors.http.human import ASKING, BODY, GRANT, READ
 from gateway.doors.limits import Allowance
 from gateway.doors.refusal import Faults, Refusal
 from gateway.settings import Settings
@@ -50,6 +50,10 @@ NOT_YET = "is documented, but not supported by this gateway"
 _INDEX = re.compile(r"\[\d+\]")
 
 
+class OfTenant(Shape):
+    """Nothing but the tenant: the query of a route that has none of its own, or that takes a body."""
+
+
 def context_of(request: Request) -> Context:
     """What this process gave to its door."""
     return cast("Context", request.scope["app"].state.context)
@@ -67,6 +71,13 @@ class Needs(SecurityBase):
 
     async def __call__(self, request: Request) -> Grant:
         """Find out who calls. Raises Refusal 401, 403, 429."""
+        grant: Grant = request.scope.get(ASKING) or await self._found(request)
+        grant.need(*self.scopes)
+        request.scope[GRANT] = grant
+        return grant
+
+    async def _found(self, request: Request) -> Grant:
+        """What the key of the request may do; it is charged for it. Raises Refusal 401, 429."""
         given = request.headers.getlist("authorization")
         scheme, _, raw = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         if scheme.lower() != "bearer":
@@ -76,8 +87,6 @@ class Needs(SecurityBase):
         if grant.limits:
             charged = [auth.limits.spend(*limit) for limit in grant.limits]
             _spend(request, max(charged, key=lambda one: (one.wait, -one.remaining)))
-        grant.need(*self.scopes)
-        request.scope[GRANT] = grant
         return grant
 
 
@@ -104,7 +113,9 @@ async def take(request: Request, shape: type[S], grant: Grant, *, optional: bool
 async def take_given(
     request: Request, shape: type[S], grant: Grant, *, optional: bool = False
 ) -> tuple[S, dict[str, Any]]:
-    """The same as `take`, and the object of JSON that it was read from."""
+    """The same as `take`, and the object of JSON that it was read from. The query may name the tenant, and nothing else."""
+    if request.scope["query_string"]:
+        query(request, OfTenant, grant)
     data = await body(request)
     if not data and optional:
         data = b"{}"
@@ -123,6 +134,9 @@ async def take_given(
 
 async def take_from_stranger(request: Request, shape: type[S], most: int) -> S:
     """The body of a request without a key in its shape, at most `most` bytes of it. Raises Faults, Refusal 400, 408, 413, 415."""
+    unknown = [(strictjson.path((name,)), WORDS["extra_forbidden"]) for name in request.query_params]
+    if unknown:
+        raise Faults(unknown)
     data = await body(request, most)
     if not data:
         raise Faults([("body", "is required")])
@@ -149,6 +163,7 @@ def query(request: Request, shape: type[S], grant: Grant) -> S:
         given[name] = value
     asked = of_shape(given, shape, reader_of(request, grant))
     grant.same_tenant(asked.tenant_id)
+    request.scope[READ] = True
     return asked
 
 

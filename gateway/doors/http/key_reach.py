@@ -6,7 +6,7 @@ from typing import Protocol
 from fastapi import Request
 
 from gateway.core.address import AddressError
-from gateway.doors.auth import Grant, unauthorized, with_implied
+from gateway.doors.auth import FREE_AGENT, Grant, unauthorized, with_implied
 from gateway.doors.http.inlet import reader_of
 from gateway.doors.http.key_wishes import MailboxScope
 from gateway.doors.refusal import HumanRefusal, Refusal, forbidden, missing
@@ -115,5 +115,7 @@ def agent_for(tx: Tx, grant: Grant, who: str) -> Agent:
         raise HumanRefusal(BEYOND, kind=KIND, about="new", loosens=["agentName"])
     free = found.id == grant.agent or not keys.is_bound(tx, grant.tenant, found.id)
     if not free and "operator" not in grant.scopes:
-        raise Refusal(403, "agent_bound_to_key", "another key is bound to this agent", agentId=found.id)
+        raise Refusal(
+            403, "agent_bound_to_key", "another key is bound to this agent", agentId=found.id, nextAction=FREE_AGENT
+        )
     return found

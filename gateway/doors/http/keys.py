@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from gateway.core.errors import GatewayError, NotFoundError
+from gateway.core.errors import ConflictError, GatewayError, NotFoundError
 from gateway.core.record import Document, instant
 from gateway.doors.answers import of_key
 from gateway.doors.auth import Grant, with_implied
@@ -129,6 +129,9 @@ async def create_key(request: Request, grant: Managing) -> Response:
     made = (wish, lambda maker: unchanged(grant, maker))
     try:
         key, raw = await context.writer.do(Rank.FORBID, (grant.tenant,), keys.create_under, made)
+    except ConflictError as error:
+        context.auth.forget()
+        raise forbidden(error.slug, str(error), **error.extra) from None
     except Refusal:
         context.auth.forget()
         raise

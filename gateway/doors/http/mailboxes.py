@@ -22,7 +22,6 @@ from gateway.store import agents, mailboxes
 from gateway.store.agents import Mailbox
 from gateway.store.mailboxes import Change, Changed, NotPausableError
 from gateway.store.tx import Tx
-from gateway.store.writer import Rank
 
 router = APIRouter(tags=["mailboxes"], responses=PROBLEMS)
 Reading = Annotated[Grant, Depends(Needs("read", "send"))]
@@ -93,7 +92,7 @@ async def create_mailbox(request: Request, grant: Managing) -> Response:
         controls.usual_cooldown(context),
     )
     try:
-        made = await context.writer.do(Rank.FORBID, (grant.tenant,), mailboxes.create, wish)
+        made = await context.act(grant, mailboxes.create, wish)
     finally:
         context.auth.forget()
     return reply(shown(made, grant))
@@ -175,7 +174,7 @@ async def _change(request: Request, grant: Grant, mailbox_id: str, **what: Any) 
         **what,
     )
     try:
-        done: Changed = await context.writer.do(Rank.FORBID, (grant.tenant,), mailboxes.change, wish)
+        done: Changed = await context.act(grant, mailboxes.change, wish)
     except NotFoundError:
         raise _missing() from None
     except NotPausableError:

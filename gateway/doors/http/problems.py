@@ -10,8 +10,10 @@ from starlette.requests import ClientDisconnect
 
 from gateway.core.errors import ConflictError, HumanDecisionError, NotFoundError, StoreUnavailableError
 from gateway.core.verdict import KEY_REUSED, STORE_UNAVAILABLE
+from gateway.doors.auth import unauthorized
 from gateway.doors.http import human
 from gateway.doors.refusal import HumanRefusal, Refusal
+from gateway.store.guarded import KeyGoneError
 
 PROBLEM = "application/problem+json"
 RETRY_SECONDS = 2
@@ -68,6 +70,10 @@ async def _routing(_: Request, error: Exception) -> Response:
     return problem(error.status_code, slug, words, headers=error.headers)
 
 
+async def _key_gone(request: Request, _: Exception) -> Response:
+    return await _refusal(request, unauthorized())
+
+
 async def _not_found(_: Request, error: Exception) -> Response:
     return problem(404, "not_found", str(error))
 
@@ -98,6 +104,7 @@ def install(app: FastAPI) -> None:
     """Let the application answer all known errors in this way; what nobody expected is answered by the guard."""
     app.add_exception_handler(Refusal, _refusal)
     app.add_exception_handler(HTTPException, _routing)
+    app.add_exception_handler(KeyGoneError, _key_gone)
     app.add_exception_handler(NotFoundError, _not_found)
     app.add_exception_handler(ConflictError, _conflict)
     app.add_exception_handler(HumanDecisionError, _human)

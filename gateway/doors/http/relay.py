@@ -17,7 +17,6 @@ from gateway.doors.http.problems import reply
 from gateway.doors.refusal import forbidden
 from gateway.store import events, forbid, tenant_settings
 from gateway.store.tx import Tx
-from gateway.store.writer import Rank
 
 router = APIRouter(tags=["relay"], responses=PROBLEMS)
 Looking = Annotated[Grant, Depends(Needs("read", "send"))]
@@ -53,7 +52,7 @@ async def _set(request: Request, grant: Grant, *, paused: bool) -> Response:
     if await context.read(grant.tenant, tenant_settings.several_tenants):
         raise forbidden("relay_is_shared", "other tenants share the relay; use the command on the gateway's machine")
     wish = (grant.tenant, grant.actor, paused)
-    await context.writer.do(Rank.FORBID, (grant.tenant,), _set_gate, wish)
+    await context.act(grant, _set_gate, wish)
     return reply({"paused": paused})
 
 

@@ -12,8 +12,8 @@ from gateway.core.status import delivery_status, status, trace
 from gateway.doors import answers
 from gateway.doors.auth import Grant
 from gateway.doors.fields import Shape, Words
-from gateway.doors.http.described import PROBLEMS, takes
-from gateway.doors.http.inlet import Needs, context_of, take
+from gateway.doors.http.described import PROBLEMS, asks, takes
+from gateway.doors.http.inlet import Needs, OfTenant, context_of, query, take
 from gateway.doors.http.problems import reply
 from gateway.doors.http.sends import REQUEST, unknown
 from gateway.store import events, records
@@ -49,10 +49,10 @@ def _by_id(tx: Tx, grant: Grant, request_id: str) -> Record:
     return visible(records.find(tx, grant.tenant, [request_id]).get(request_id), grant)
 
 
-@router.get("/v1/agent/requests/{request_id}")
+@router.get("/v1/agent/requests/{request_id}", openapi_extra=asks(OfTenant))
 async def show_request(request: Request, request_id: str, grant: Asking) -> Response:
     """Tell where a send stands: its status, each recipient's state and reply, the last decision with its findings."""
-    grant.same_tenant(request.query_params.get("tenantId"))
+    query(request, OfTenant, grant)
     return reply(answers.stored(await context_of(request).read(grant.tenant, lambda tx: _by_id(tx, grant, request_id))))
 
 
@@ -68,10 +68,10 @@ async def resolve_request(request: Request, request_id: str, grant: Deciding) ->
     return reply(answers.stored(record) | {"decision": asked.decision})
 
 
-@router.get("/v1/ops/trace/{request_id}")
+@router.get("/v1/ops/trace/{request_id}", openapi_extra=asks(OfTenant))
 async def trace_request(request: Request, request_id: str, grant: Reading) -> Response:
     """Tell all that was decided about a send, all attempts, and all that happened, oldest first."""
-    grant.same_tenant(request.query_params.get("tenantId"))
+    query(request, OfTenant, grant)
 
     def history(tx: Tx) -> Document:
         record = _by_id(tx, grant, request_id)

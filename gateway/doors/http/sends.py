@@ -19,8 +19,8 @@ from gateway.doors.asked import SendRequest
 from gateway.doors.auth import Grant
 from gateway.doors.chance import new_request_id
 from gateway.doors.fields import TOKEN_MAX
-from gateway.doors.http.described import PROBLEMS, header, takes
-from gateway.doors.http.inlet import Needs, agent_of, context_of, reader_of, take
+from gateway.doors.http.described import PROBLEMS, asks, header, takes
+from gateway.doors.http.inlet import Needs, OfTenant, agent_of, context_of, query, reader_of, take
 from gateway.doors.http.problems import PROBLEM, RETRY_SECONDS, dumped, problem, reply
 from gateway.doors.letter import Letter
 from gateway.doors.message import Terms
@@ -179,10 +179,10 @@ def _seconds_until(moment: object, since: str) -> int:
     return max(1, math.ceil(left.total_seconds()))
 
 
-@router.delete("/v1/agent/sends/{request_id}")
+@router.delete("/v1/agent/sends/{request_id}", openapi_extra=asks(OfTenant))
 async def cancel_send(request: Request, request_id: str, grant: Sending) -> Response:
     """Stop what has not left: every recipient not yet permitted ends, a permitted one does not go a second time."""
-    grant.same_tenant(request.query_params.get("tenantId"))
+    query(request, OfTenant, grant)
     if REQUEST.fullmatch(request_id) is None:
         raise unknown()
 

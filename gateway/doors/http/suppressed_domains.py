@@ -9,7 +9,7 @@ from gateway.core.address import AddressError
 from gateway.doors.auth import Grant
 from gateway.doors.fields import Count, Domain, Future, Shape, Words
 from gateway.doors.http.described import PROBLEMS, asks, takes
-from gateway.doors.http.inlet import Needs, context_of, query, reader_of, take
+from gateway.doors.http.inlet import Needs, OfTenant, context_of, query, reader_of, take
 from gateway.doors.http.problems import reply
 from gateway.doors.http.suppressions import ENTRIES_MAX, SKIP_MAX, shown, take_off
 from gateway.doors.refusal import missing
@@ -45,10 +45,6 @@ class DomainsListed(Shape):
 
     limit: Annotated[Count, Field(ge=1, le=ENTRIES_MAX)] = 100
     offset: Annotated[Count, Field(le=SKIP_MAX)] = 0
-
-
-class OfTenant(Shape):
-    """Nothing but the tenant."""
 
 
 @router.post("/v1/suppressed-domains", openapi_extra=takes(SuppressedDomain))

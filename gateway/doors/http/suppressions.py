@@ -13,7 +13,7 @@ from gateway.doors.auth import Grant
 from gateway.doors.fields import Campaign, Count, Domain, Future, Person, Shape, Words
 from gateway.doors.http.controls import person
 from gateway.doors.http.described import PROBLEMS, asks, takes
-from gateway.doors.http.inlet import Needs, context_of, query, reader_of, take
+from gateway.doors.http.inlet import Needs, OfTenant, context_of, query, reader_of, take
 from gateway.doors.http.problems import RETRY_SECONDS, problem, reply
 from gateway.doors.refusal import forbidden, missing
 from gateway.store import suppressions
@@ -149,13 +149,13 @@ async def check_suppression(request: Request, grant: Asking) -> Response:
     )
 
 
-@router.delete("/v1/suppressions/{entry:path}")  # an address may hold a slash
+@router.delete("/v1/suppressions/{entry:path}", openapi_extra=asks(OfTenant))  # an address may hold a slash
 async def remove_suppression(request: Request, entry: str, grant: Removing) -> Response:
     """Take an entry off the list, by its id; or all entries of the tenant about an address (an operator's key).
 
     An agent takes back what it alone has entered, and that is no complaint, unsubscribe or legal request.
     """
-    grant.same_tenant(request.query_params.get("tenantId"))
+    query(request, OfTenant, grant)
     subject = _subject(request, entry, grant) if "@" in entry else None
     known = _ID.fullmatch(entry) is not None
 
@@ -170,14 +170,15 @@ async def remove_suppression(request: Request, entry: str, grant: Removing) -> R
 async def take_off(request: Request, grant: Grant, entries: list[Suppression]) -> Response:
     """Take entries off the list: a person any, an agent those that it alone has made, and that rest on nobody's word.
 
-    Raises Refusal, HumanDecisionError.
+    A person is told of all that would go, and why each stands there. Raises Refusal, HumanDecisionError.
     """
     foreign = [] if person(grant) else [one for one in entries if not one.is_own(grant.actor)]
     if foreign:
-        raise HumanDecisionError("suppression", foreign[0].id, ["suppression"])
-    writer, tenant = context_of(request).writer, grant.tenant
+        codes = sorted({one.reason_code for one in entries})
+        raise HumanDecisionError("suppression", ", ".join(one.id for one in entries), codes)
     act = suppressions.remove if person(grant) else suppressions.take_back
-    removed = [await writer.do(Rank.FORBID, (tenant,), act, (tenant, one.id, grant.actor)) for one in entries]
+    context = context_of(request)
+    removed = [await context.act(grant, act, (grant.tenant, one.id, grant.actor)) for one in entries]
     if not any(removed):
         raise missing("suppression_not_found", "there is no such entry")
     return reply({"removed": True, "ids": [one.id for one in removed if one is not None]})

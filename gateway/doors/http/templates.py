@@ -11,7 +11,7 @@ from gateway.doors import templates
 from gateway.doors.auth import Grant
 from gateway.doors.fields import Count, Name, Part, Shape, Subject, Text, Words, fault
 from gateway.doors.http.described import PROBLEMS, asks, takes
-from gateway.doors.http.inlet import Needs, context_of, query, take
+from gateway.doors.http.inlet import Needs, OfTenant, context_of, query, take
 from gateway.doors.http.problems import reply
 from gateway.doors.refusal import Faults, Refusal, forbidden, missing
 from gateway.store import templates as store
@@ -128,10 +128,10 @@ async def list_templates(request: Request, grant: Asking) -> Response:
     return reply([_shown(one) for one in await context_of(request).read(grant.tenant, read)])
 
 
-@router.get("/v1/templates/{template_id}")
+@router.get("/v1/templates/{template_id}", openapi_extra=asks(OfTenant))
 async def show(request: Request, template_id: str, grant: Asking) -> Response:
     """Show a template, by id or slug, with its newest version and the published one."""
-    grant.same_tenant(request.query_params.get("tenantId"))
+    query(request, OfTenant, grant)
 
     def read(tx: Tx) -> Document:
         known = _known(tx, grant, template_id)
@@ -167,10 +167,10 @@ async def add_version(request: Request, template_id: str, grant: Managing) -> Re
     return reply(_version(made) | {"lint": [one.document for one in found]})
 
 
-@router.get("/v1/templates/{template_id}/versions/{version}")
+@router.get("/v1/templates/{template_id}/versions/{version}", openapi_extra=asks(OfTenant))
 async def show_version(request: Request, template_id: str, version: str, grant: Asking) -> Response:
     """Show one version."""
-    grant.same_tenant(request.query_params.get("tenantId"))
+    query(request, OfTenant, grant)
     no = int(version) if version.isascii() and version.isdecimal() and len(version) < 10 else 0  # noqa: PLR2004
     return reply(_version((await _with_version(request, template_id, grant, no))[1]))
 

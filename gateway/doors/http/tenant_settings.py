@@ -25,7 +25,6 @@ from gateway.store import agents, tenant_settings
 from gateway.store.agents import Agent
 from gateway.store.tenant_settings import AgentChange, Change
 from gateway.store.tx import Profile, Tx
-from gateway.store.writer import Rank
 
 router = APIRouter(tags=["settings"], responses=PROBLEMS)
 Reading = Annotated[Grant, Depends(Needs("read", "send"))]
@@ -105,7 +104,7 @@ async def _change(context: Context, grant: Grant, **what: Any) -> Profile:
     usual = controls.usual_cooldown(context)
     wish = Change(grant.tenant, grant.actor, controls.person(grant), default_cooldown=usual, **what)
     try:
-        return await context.writer.do(Rank.FORBID, (grant.tenant,), tenant_settings.change, wish)
+        return await context.act(grant, tenant_settings.change, wish)
     finally:
         context.auth.forget()
 
@@ -203,7 +202,7 @@ async def change_agent(request: Request, agent_id: str, grant: Managing) -> Resp
     if not agent_id.isprintable():
         raise _no_agent()
     try:
-        changed = await context.writer.do(Rank.FORBID, (grant.tenant,), tenant_settings.change_agent, wish)
+        changed = await context.act(grant, tenant_settings.change_agent, wish)
     except NotFoundError:
         raise _no_agent() from None
     return reply(_agent(changed, grant))

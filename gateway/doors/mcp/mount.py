@@ -175,7 +175,14 @@ def _asking(context: Context) -> Ask:
         data = b"" if body is None else json.dumps(body).encode()
         asked = urlencode(query or {})
         status, said = await carry(
-            request.scope["app"], request.scope, method, path, query=asked, body=data, headers=[*own, *more]
+            request.scope["app"],
+            request.scope,
+            method,
+            path,
+            query=asked,
+            body=data,
+            headers=[*own, *more],
+            gone=request.is_disconnected,
         )
         return Answer(status, said)
 

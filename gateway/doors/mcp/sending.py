@@ -33,19 +33,30 @@ def _mail(given: Arguments, without: tuple[str, ...] = ("agent_name",)) -> dict[
     return body
 
 
-def _as(given: Arguments) -> dict[str, str]:
+def _as(given: Arguments) -> dict[str, str] | None:
+    """The header that says as whom; `None` where no header can hold the name: then nothing may be sent as somebody else."""
     name = given.get("agent_name")
-    return {HEADER_AGENT: name} if isinstance(name, str) and name.isascii() and name.isprintable() else {}
+    if name is None:
+        return {}
+    good = isinstance(name, str) and name.isascii() and name.isprintable() and name.strip()
+    return {HEADER_AGENT: name} if good else None
+
+
+NOBODY = (("agent_name", "must be a name or id in ASCII; use the agent's id"),)
 
 
 async def send_email(given: Arguments, ask: Ask) -> Told:
     """Send one mail."""
-    return told.of_send(await ask("POST", SEND, body=_mail(given), headers=_as(given)))
+    if (who := _as(given)) is None:
+        return told.faulty(NOBODY)
+    return told.of_send(await ask("POST", SEND, body=_mail(given), headers=who))
 
 
 async def dry_run(given: Arguments, ask: Ask) -> Told:
     """Try one mail."""
-    found = told.of_send(await ask("POST", SEND, body=_mail(given) | {"dryRun": True}, headers=_as(given)))
+    if (who := _as(given)) is None:
+        return told.faulty(NOBODY)
+    found = told.of_send(await ask("POST", SEND, body=_mail(given) | {"dryRun": True}, headers=who))
     if found.body["ok"]:
         found.body["next_action"] = f"nothing was sent; send_email would be {found.body['status']}"
     return found
@@ -53,9 +64,11 @@ async def dry_run(given: Arguments, ask: Ask) -> Told:
 
 async def batch_send(given: Arguments, ask: Ask) -> Told:
     """Send many."""
+    if (who := _as(given)) is None:
+        return told.faulty(NOBODY)
     sends = given["sends"]
     items = [_mail(one, ()) if isinstance(one, dict) else one for one in sends] if isinstance(sends, list) else sends
-    answer = await ask("POST", "/v1/agent/batch/request-send", body={"sends": items}, headers=_as(given))
+    answer = await ask("POST", "/v1/agent/batch/request-send", body={"sends": items}, headers=who)
     if not answer.good:
         return told.refused(answer)
     results = [{"number": number, **_item(one)} for number, one in enumerate(answer.body["results"])]

@@ -192,5 +192,6 @@ def lease(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def segment(value: object) -> str:
-    """An argument as one part of a path."""
-    return quote(str(value), safe="")
+    """An argument as one part of a path; "." and ".." are ids like others and no steps of it (RFC 3986, section 5.2.4)."""
+    text = quote(str(value), safe="")
+    return text if text.strip(".") else text.replace(".", "%2E")

@@ -172,6 +172,10 @@ PROPOSED = post(
 )
 
 
+ADVISED = ("agent_mismatch", "agent_bound_to_key")
+"""Errors that say what to do."""
+
+
 def mail(key: str = "once", to: str = USER, **more: Any) -> dict[str, Any]:
     """A mail."""
     return {"to": to, "subject": "hello", "text": "hi", "idempotencyKey": key, **more}
@@ -192,5 +196,5 @@ def only(want: Want, *names: str) -> Want:
 
 
 def error(status: int, slug: str, **more: Any) -> Want:
-    """An error of the wire; every one has a `message`."""
-    return Want({"error": slug, **more}, status, ("message",))
+    """An error of the wire; every one has a `message`, and some say what to do."""
+    return Want({"error": slug, **more}, status, ("message", "nextAction") if slug in ADVISED else ("message",))

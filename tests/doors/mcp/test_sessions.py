@@ -13,6 +13,7 @@ import pytest
 from mcp import MCPError
 from starlette.routing import Route
 
+from gateway.coordination.queue import Queue
 from gateway.doors.mcp import mount
 from gateway.store import keys, schema
 from tests import servers
@@ -371,6 +372,59 @@ async def test_a_version_that_nobody_knows_is_answered_with_one_that_is_known(wi
         answer = await Raw(http, wired.door.keys["a"]).ask("initialize", **(ABOUT | {"protocolVersion": "1999-01-01"}))
 
     assert answer.json()["result"]["protocolVersion"] == VERSION
+
+
+# --- a caller that hangs up -------------------------------------------------------------------------------------------
+
+MODERN = "2026-07-28"
+META = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientInfo": ABOUT["clientInfo"],
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@pytest.mark.parametrize("version", [VERSION, MODERN])
+async def test_who_has_hung_up_while_it_waited_gets_no_lease(
+    served: Served, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    door = served.door
+    waits, looked = asyncio.Event(), asyncio.Event()
+    _watch(monkeypatch, waits, looked)
+    held = (await door.post(LEASE, {"contactEmail": PAT}, by="a")).json()
+    async with opened(served, "b") as (b,):
+        params: dict[str, Any] = {"name": "acquire_lease", "arguments": {"contact_email": PAT, "wait_seconds": 60}}
+        if version == MODERN:
+            b.session, params = "", params | {"_meta": META}
+            more = {"Mcp-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "acquire_lease"}
+        else:
+            more = {}
+        asked = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
+        waiting = asyncio.create_task(b.post(asked, **more))
+        async with asyncio.timeout(PATIENCE):
+            await waits.wait()
+            waiting.cancel()  # which closes the connection
+            await asyncio.wait({waiting})
+            assert (await door.call("DELETE", f"{LEASE}/{held['id']}")).status_code == 200
+            await looked.wait()
+    leases = (await door.get(f"{LEASE}s", by="operator")).json()
+
+    assert waiting.cancelled()
+    assert leases == []
+
+
+def _watch(monkeypatch: pytest.MonkeyPatch, waits: asyncio.Event, looked: asyncio.Event) -> None:
+    """Tells when somebody waits in line for a contact, and when nobody does any more."""
+    wait = Queue._wait
+
+    async def watched(queue: Queue, *given: Any) -> Any:  # noqa: ANN401  (as the line has it)
+        waits.set()
+        try:
+            return await wait(queue, *given)
+        finally:
+            looked.set()
+
+    monkeypatch.setattr(Queue, "_wait", watched)
 
 
 # --- secrets, the end -------------------------------------------------------------------------------------------------

@@ -119,6 +119,30 @@ async def test_a_gateway_that_is_away_is_a_result_and_works_again_when_it_is_bac
     assert place.errors.read_text() == ""
 
 
+@pytest.mark.parametrize("name", [".", ".."])
+async def test_dots_are_ids_that_there_are_not(place: Place, name: str) -> None:
+    async with place.connect() as one:
+        for tool, (what, more) in BY_ID.items():
+            dots, unknown = [await one.call(tool, **{what: which}, **more) for which in (name, "nothing")]
+
+            assert dots["ok"] is False, tool
+            assert dots["reason"] == unknown["reason"], tool
+            assert "not_found" in dots["reason"] or tool == "release_lease", dots
+        with pytest.raises(MCPError, match="send_request_not_found"):
+            await one.client.read_resource(f"gateway://requests/{name}")
+
+
+BY_ID: dict[str, tuple[str, dict[str, Any]]] = {
+    "get_request": ("request_id", {}),
+    "cancel_send": ("request_id", {}),
+    "release_lease": ("lease_id", {}),
+    "renew_lease": ("lease_id", {"fencing_token": 1}),
+    "get_consensus": ("consensus_id", {}),
+    "vote": ("consensus_id", {"vote": "approve", "agent_name": "agent"}),
+}
+"""Tools with an argument that becomes a part of a path, and what else they need."""
+
+
 async def test_a_key_that_is_not_good_is_a_result(place: Place) -> None:
     wrong = "gk_live_" + "x" * 43
     async with place.connect(GATEWAY_KEY=wrong) as one:

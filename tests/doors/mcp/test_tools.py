@@ -301,3 +301,18 @@ async def test_with_and_without_the_slash_and_only_with_a_good_key(wired: Served
                 answer = await client.post(path, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}, headers=headers)
                 assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
                 assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("name", ["z\u00fcrich", "a\r\nX-Evil: 1", "", " ", 5, ["a"], {}, False])
+@pytest.mark.parametrize("tool", ["send_email", "dry_run", "batch_send"])
+async def test_a_name_that_no_header_can_hold_sends_nothing_as_somebody_else(
+    wired: Served, tool: str, name: object
+) -> None:
+    mail = {"to": PAT, "subject": "hi", "text": "hello"}
+    given = {"sends": [mail]} if tool == "batch_send" else mail
+    async with wired.connect() as one:
+        got = await one.call(tool, agent_name=name, **given)
+
+    assert (got["ok"], got["repeat"]) == (False, "fix_first")
+    assert got["errors"] == [{"field": "agent_name", "message": "must be a name or id in ASCII; use the agent's id"}]
+    assert wired.door.world.rows()["sends"] == []
