@@ -53,7 +53,7 @@ async def carry(
         if gone is None:
             await asyncio.Event().wait()  # who asks whether the caller has hung up must not hear that it has
         else:
-            while not await gone():
+            while not await gone():  # noqa: ASYNC110  (nothing tells of it)
                 await asyncio.sleep(LOOK)
         return {"type": "http.disconnect"}
 

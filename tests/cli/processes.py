@@ -88,7 +88,7 @@ class House:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=_heed,
+            preexec_fn=_heed,  # noqa: PLW1509 - it sets a signal and no more
         )
         staying = Staying(process)
         try:

@@ -203,7 +203,7 @@ async def test_another_tenant_hears_nothing(served: Served) -> None:
 
     assert {item["tenantId"] for item in page["items"]} <= {"other"}
     assert (stranger.status, stranger.buffer) == (200, b"")
-    assert stranger.last in {"", *(item["id"] for item in page["items"])}
+    assert stranger.last in {"", page["since"]}  # of its own log, though it may not see all that stands there
 
 
 @pytest.mark.parametrize(

@@ -393,7 +393,7 @@ async def test_who_has_hung_up_while_it_waited_gets_no_lease(
     _watch(monkeypatch, waits, looked)
     held = (await door.post(LEASE, {"contactEmail": PAT}, by="a")).json()
     async with opened(served, "b") as (b,):
-        params: dict[str, Any] = {"name": "acquire_lease", "arguments": {"contact_email": PAT, "wait_seconds": 60}}
+        params: dict[str, Any] = {"name": "acquire_lease", "arguments": {"contact_email": PAT, "wait_seconds": 30}}
         if version == MODERN:
             b.session, params = "", params | {"_meta": META}
             more = {"Mcp-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "acquire_lease"}
@@ -402,7 +402,8 @@ async def test_who_has_hung_up_while_it_waited_gets_no_lease(
         asked = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
         waiting = asyncio.create_task(b.post(asked, **more))
         async with asyncio.timeout(PATIENCE):
-            await waits.wait()
+            await asyncio.wait({waiting, asyncio.create_task(waits.wait())}, return_when=asyncio.FIRST_COMPLETED)
+            assert not waiting.done(), waiting.result().text
             waiting.cancel()  # which closes the connection
             await asyncio.wait({waiting})
             assert (await door.call("DELETE", f"{LEASE}/{held['id']}")).status_code == 200
