@@ -67,17 +67,23 @@ def register(
     if binding in UNBOUND:
         other = member(made, "boundToAgentId")
         printing.note(f"warning: the key was not bound: {binding}{f' ({clean(other)})' if other else ''}")
-    if binding == "bound" and "operator" in (member(api.ask("GET", "/v1/agent/whoami").body, "scopes") or []):
-        printing.note(
-            "warning: this is an operator's key, and it acts as this agent from now on; "
-            "`gateway keys create --agent NAME` makes a key for an agent, `gateway keys unbind` takes this one back"
-        )
+    if binding == "bound":
+        _warn_a_person(api)
     if as_json:
         printing.document(made)
         return
     printing.line(f"registered {member(made, 'agentName')}", "good")
     rows = [("id", "id"), ("role", "agentRole"), ("registered", "registeredAt"), ("key", "apiKeyBinding")]
     printing.pairs([(name, member(made, field)) for name, field in rows])
+
+
+def _warn_a_person(api: Api) -> None:
+    """Say so where the key that has just been bound to an agent is a person's."""
+    if "operator" in (member(api.ask("GET", "/v1/agent/whoami").body, "scopes") or []):
+        printing.note(
+            "warning: this is an operator's key, and it acts as this agent from now on; "
+            "`gateway keys create --agent NAME` makes a key for an agent, `gateway keys unbind` takes this one back"
+        )
 
 
 def list_agents(url: options.Url = None, key: options.Key = None, as_json: options.Json = False) -> None:

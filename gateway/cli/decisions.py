@@ -27,6 +27,7 @@ class Status(StrEnum):
     """What may have become of a decision."""
 
     PENDING = "pending"
+    CONFIRMING = "confirming"
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
     EXPIRED = "expired"

@@ -86,10 +86,10 @@ class Stream(Response):
 
         So it is after a restore of an older database: its ids were given anew, and nothing would ever be told.
         """
-        while True:
+        newest: str | None = None
+        while newest is None:
             try:
                 newest = await self.hub.newest(tenant)
-                break
             except StoreUnavailableError:
                 await asyncio.sleep(CHECK)
         if last > newest and int(last.removeprefix("evt_"), 16):  # 0 is before all events, also where there are none

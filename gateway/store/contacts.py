@@ -173,8 +173,7 @@ def _acquire(tx: Tx, wish: Acquire) -> Lease | Held:
     )
     data: dict[str, Any] = {"lease": lease_id, "token": token, "withdrew": list(withdrew)}
     if operator:
-        data["override"] = wish.operator_reason
-        data["formerAgentId"] = row["owner"] if row is not None and alive else None
+        data |= {"override": wish.operator_reason, "formerAgentId": row["owner"] if row and alive else None}
     events.append(tx, [events.Event(wish.tenant, "lease.acquired", contact=wish.contact, actor=wish.agent, data=data)])
     return _lease(tx, wish, lease_id, token, now, until, withdrew)
 

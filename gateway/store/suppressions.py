@@ -190,8 +190,9 @@ def take_back(tx: Tx, wishes: Sequence[tuple[str, str, str]]) -> list[Suppressio
     """As `remove`, for an agent: HumanDecisionError for an entry that is not its own to take back."""
     done: list[Suppression | Exception | None] = []
     for tenant, entry_id, actor in wishes:
-        if any(not one.is_own(actor) for one in by_id(tx, tenant, entry_id)):
-            done.append(HumanDecisionError("suppression", entry_id, ["suppression"]))
+        foreign = [one for one in by_id(tx, tenant, entry_id) if not one.is_own(actor)]
+        if foreign:
+            done.append(HumanDecisionError("suppression", entry_id, [one.reason_code for one in foreign]))
         else:
             done += remove(tx, [(tenant, entry_id, actor)])
     return done

@@ -13,7 +13,7 @@ from gateway.doors.auth import Grant, with_implied
 from gateway.doors.fields import Shape
 from gateway.doors.http.described import PROBLEMS, asks, takes
 from gateway.doors.http.human import meant
-from gateway.doors.http.inlet import Needs, context_of, query, take
+from gateway.doors.http.inlet import Needs, OfTenant, context_of, query, take
 from gateway.doors.http.key_reach import (
     KIND,
     agent_for,
@@ -56,10 +56,10 @@ async def whoami(request: Request, grant: Anybody) -> Response:
     return await _who(request, grant)
 
 
-@router.get("/v1/agent/whoami")
+@router.get("/v1/agent/whoami", openapi_extra=asks(OfTenant))
 async def who_is_it(request: Request, grant: Anybody) -> Response:
     """The same, for callers who would rather GET it."""
-    grant.same_tenant(request.query_params.get("tenantId"))
+    query(request, OfTenant, grant)
     return await _who(request, grant)
 
 
@@ -86,10 +86,10 @@ async def _who(request: Request, grant: Grant) -> Response:
     )
 
 
-@router.get("/v1/agent/agents")
+@router.get("/v1/agent/agents", openapi_extra=asks(OfTenant))
 async def list_agents(request: Request, grant: Asking) -> Response:
     """List the tenant's agents, oldest first."""
-    grant.same_tenant(request.query_params.get("tenantId"))
+    query(request, OfTenant, grant)
 
     def read(tx: Tx) -> list[Agent]:
         return agents.list_agents(tx, grant.tenant)
@@ -149,10 +149,10 @@ def _meant(asked: KeyRequest, grant: Grant, scopes: Sequence[str], boxes: Sequen
     return wish | {name: value for name, value in more.items() if value is not None}
 
 
-@router.get("/v1/agent/keys")
+@router.get("/v1/agent/keys", openapi_extra=asks(OfTenant))
 async def list_keys(request: Request, grant: Managing) -> Response:
     """List the tenant's keys without their secrets, oldest first, revoked ones too."""
-    grant.same_tenant(request.query_params.get("tenantId"))
+    query(request, OfTenant, grant)
     if grant.mailboxes is not None:
         raise forbidden("mailbox_scope_denied", "this needs a key for all mailboxes")
 
