@@ -33,6 +33,8 @@ NEXT = {
     "idempotency_key_reused": "read get_request with request_id first; use a new key only for a new message",
 }
 """What to do about errors of the wire, where the answer does not say so itself."""
+OURS = ("agent_mismatch", "agent_bound_to_key")
+"""Errors whose own next action names members of a request."""
 LATER = frozenset({429, 503})
 ERROR_MEMBERS = ("requestId", "agentId", "keyAgentId", "scope", "status", "kind", "loosens", "limit")
 
@@ -58,9 +60,8 @@ def refused(answer: Answer) -> Told:
     later = answer.status in LATER
     said: dict[str, Any] = {"ok": False, "reason": slug, "detail": body.get("message", "it failed")}
     said |= plain(body, *ERROR_MEMBERS, "decisionUrl", "retryAfter")
-    said["next_action"] = following(str(body.get("nextAction") or "")) or NEXT.get(
-        slug, "read detail; do not call again unchanged"
-    )
+    theirs = "" if slug in OURS else following(str(body.get("nextAction") or ""))
+    said["next_action"] = theirs or NEXT.get(slug, "read detail; do not call again unchanged")
     said["repeat"] = "after_until" if later else "never" if slug == "human_decision_required" else "fix_first"
     if body.get("errors"):
         words = (("use fencingTokens", "send one mail to each"),)
