@@ -35,6 +35,7 @@ from gateway.store import (
     dialect_of,
     forbid,
     keys,
+    leases,
     mailboxes,
     migrate,
     outbox,
@@ -241,7 +242,7 @@ class World:
         """Wishes for a contact; `changes` are fields of Acquire."""
         key = parse(contact).key
         wish = contacts.Acquire(TENANT, self.agent[agent], key, contact, "to write", seconds, **changes)
-        result: Lease | Held = await self._do(Rank.LEASE, contacts.acquire, wish, node)
+        result: Lease | Held = await self._do(Rank.LEASE, leases.serve, wish, node)
         return result
 
     async def lease(self, agent: str, contact: str = PAT, seconds: float = 3600, **changes: Any) -> Lease:
@@ -253,12 +254,12 @@ class World:
     async def renew(self, lease: str, token: int | None = None, seconds: float = 3600, agent: str | None = None) -> Any:  # noqa: ANN401
         """Renews a lease: its new end or why not."""
         wish = contacts.Renew(TENANT, self.agent[agent] if agent else None, lease, token, seconds)
-        return await self._do(Rank.LEASE, contacts.renew, wish)
+        return await self._do(Rank.LEASE, leases.serve, wish)
 
     async def release(self, lease: str, agent: str | None = None) -> Released:
         """Gives a lease back."""
         wish = contacts.Release(TENANT, self.agent[agent] if agent else None, lease)
-        result: Released = await self._do(Rank.LEASE, contacts.release, wish)
+        result: Released = await self._do(Rank.LEASE, leases.serve, wish)
         return result
 
     async def propose(self, contact: str = PAT, seconds: float = 300, *, agent: str = "a") -> Consensus:

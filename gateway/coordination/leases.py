@@ -21,8 +21,8 @@ from gateway.doors.http.problems import problem, reply
 from gateway.doors.http.sends import WAIT_MAX, wishes_of
 from gateway.doors.refusal import Faults, forbidden
 from gateway.settings import Settings
-from gateway.store import contacts, keys, leases
-from gateway.store.contacts import Acquire, Held, Lease, Release, Renew
+from gateway.store import leases
+from gateway.store.contacts import Acquire, AnothersLeaseError, Held, Lease, Release, Released, Renew, Wish
 from gateway.store.tx import Tx
 from gateway.store.writer import Rank
 
@@ -102,7 +102,8 @@ async def acquire_lease(request: Request, grant: Writing) -> Response:
     )
 
     async def attempt(wish: Acquire) -> Lease | Held:
-        return await context.writer.do(Rank.LEASE, (grant.tenant,), contacts.acquire, wish)
+        answer: Lease | Held = await _do(context, grant, wish)
+        return answer
 
     leave = request.scope.get(LEAVE, lambda: None)  # who waits is none of the requests that are under way
     wait = Wait(asked.wait_seconds, grant.key_id, leave, request.is_disconnected)
@@ -163,9 +164,10 @@ async def renew_lease(request: Request, lease_id: str, grant: Writing) -> Respon
     context = context_of(request)
     named = [who for who in (asked.agent_id, asked.agent_name) if who is not None]
     agent = await agent_of(request, grant, named)
-    lease_id = await _touched(context, grant, lease_id)
-    wish = Renew(grant.tenant, agent, lease_id, asked.fencing_token, _seconds(asked.duration_minutes, context.settings))
-    done: datetime | str = await context.writer.do(Rank.LEASE, (grant.tenant,), contacts.renew, wish)
+    seconds = _seconds(asked.duration_minutes, context.settings)
+    bound = grant.agent is not None
+    wish = Renew(grant.tenant, agent, _known(lease_id), asked.fencing_token, seconds, bound)
+    done: datetime | str = await _do(context, grant, wish)
     if not isinstance(done, str):
         return reply({"renewed": True, "expiresAt": instant(done)})
     body = {"renewed": False, "reason": done}
@@ -180,9 +182,8 @@ async def release_lease(request: Request, lease_id: str, grant: Writing) -> Resp
     asked = query(request, Given, grant)
     context = context_of(request)
     agent = await agent_of(request, grant)
-    lease_id = await _touched(context, grant, lease_id)
-    wish = Release(grant.tenant, agent, lease_id, asked.fencing_token)
-    done = await context.writer.do(Rank.LEASE, (grant.tenant,), contacts.release, wish)
+    wish = Release(grant.tenant, agent, _known(lease_id), asked.fencing_token, grant.agent is not None)
+    done: Released = await _do(context, grant, wish)
     if done.released:
         context.part(Queue).freed(grant.tenant, done.contact)
     if not done.released:
@@ -190,29 +191,29 @@ async def release_lease(request: Request, lease_id: str, grant: Writing) -> Resp
     return reply({"released": True} | ({"inFlight": list(done.in_flight)} if done.in_flight else {}))
 
 
-async def _touched(context: Context, grant: Grant, lease_id: str) -> str:
-    """The lease's id, where the caller may touch it; another one that no lease has where it cannot be one.
+def _known(lease_id: str) -> str:
+    """The lease's id, or one that no lease has where it cannot be one."""
+    return lease_id if _LEASE.fullmatch(lease_id) else NOWHERE
 
-    A bound key has only its own leases, another key those of agents that no key is bound to. Raises Refusal.
+
+async def _do(context: Context, grant: Grant, wish: Wish) -> Any:  # noqa: ANN401  (its own answer)
+    """Do what is wished. A bound key has only its own leases, another those of agents that no key is bound to.
+
+    Raises Refusal.
     """
-    if _LEASE.fullmatch(lease_id) is None:
-        return NOWHERE
-
-    def owner(tx: Tx) -> tuple[str | None, bool]:
-        found = leases.owner_of(tx, grant.tenant, lease_id)
-        return found, found is not None and keys.is_bound(tx, grant.tenant, found)
-
-    agent, bound = await context.read(grant.tenant, owner)
-    if agent is not None and grant.agent is not None and agent != grant.agent:
-        raise forbidden("agent_mismatch", "another agent has this lease", keyAgentId=grant.agent, nextAction=OWN_LEASE)
-    if agent is not None and grant.agent is None and bound:
+    try:
+        return await context.writer.do(Rank.LEASE, (grant.tenant,), leases.serve, wish)
+    except AnothersLeaseError as error:
+        if grant.agent is not None:
+            raise forbidden(
+                "agent_mismatch", "another agent has this lease", keyAgentId=grant.agent, nextAction=OWN_LEASE
+            ) from None
         raise forbidden(
             "agent_bound_to_key",
             "another agent has this lease, and acts by its own key alone",
-            agentId=agent,
+            agentId=error.agent,
             nextAction=FREE_AGENT,
-        )
-    return lease_id
+        ) from None
 
 
 @router.get("/v1/agent/coordination/leases", openapi_extra=asks(Sought))

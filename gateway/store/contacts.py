@@ -1,27 +1,35 @@
-"""Contacts: one row per person with lease, fencing token and last contact; acquire, renew, release (SEMANTICS 6).
+"""Contacts: one row per person with lease, fencing token and last contact. What is wished for them is shaped here.
 
-The token rises by one on every new acquisition and never falls. The store's clock alone decides what lives.
+Taking, keeping and giving back is in `leases.py`; a `Book` is what it reads and writes.
 """
 
-import uuid
-from collections.abc import Sequence
+import json
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from gateway.core.mail import Kind
 from gateway.store import events, forbid, lease_events
-from gateway.store.clock import from_us
 from gateway.store.dialect import Dialect, Row
-from gateway.store.facts import contact_rows, live_rows
+from gateway.store.facts import contact_rows
 from gateway.store.schema import agents, contacts
 from gateway.store.tx import Tx
 
-TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
-US = 1_000_000
-LOOK_AGAIN_US = 60 * US
+COLUMNS = tuple(contacts.c)
+LEASE = ("lease_id", "owner", "token", "foreign_token", "intent", "address", "acquired_us", "expires_us")
+"""The columns that a lease is; who was last in touch is written by others."""
+
+
+class AnothersLeaseError(Exception):
+    """The lease is another agent's, and the asking key may not touch that one's leases."""
+
+    def __init__(self, agent: str) -> None:
+        """Name the agent that has it."""
+        super().__init__(f"the lease is another agent's: {agent}")
+        self.agent = agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +83,29 @@ class Acquire:
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """A wish to keep a lease: it must live, and the token must be the newest."""
+    """A wish to keep a lease for `seconds` from now: it must live, and the token must be the newest.
+
+    `agent` limits it to that agent's own leases. `bound` says whether the asking key is bound to that agent: then it has
+    no other's lease, and an unbound key has none of an agent that acts by its own key alone; `None` asks for neither.
+    """
 
     tenant: str
     agent: str | None
     lease: str
     token: int | None
     seconds: float
+    bound: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A wish to give a lease back; `agent` limits it to that agent's own leases, `token` to the newest one."""
+    """A wish to give a lease back; `token` limits it to the newest one, `agent` and `bound` as in `Renew`."""
 
     tenant: str
     agent: str | None
     lease: str
     token: int | None = None
+    bound: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,168 +118,107 @@ class Released:
     contact: str = ""
 
 
+Wish = Acquire | Renew | Release
+
+
+def _by_lease(d: Dialect) -> sa.Executable:
+    return sa.select(contacts).where(d.owned(contacts.c.lease_id, "ids"))
+
+
+def _names(d: Dialect) -> sa.Executable:
+    return sa.select(agents.c.id, agents.c.name).where(d.owned(agents.c.id, "ids"))
+
+
 def _upsert(d: Dialect) -> sa.Executable:
-    insert = d.upsert(contacts)
-    names = ("lease_id", "owner", "token", "foreign_token", "intent", "address", "acquired_us", "expires_us")
+    insert = d.upsert(contacts).from_select([c.name for c in COLUMNS], d.records("rows", COLUMNS))
     made: sa.Executable = insert.on_conflict_do_update(
-        index_elements=[contacts.c.tenant, contacts.c.key], set_={n: insert.excluded[n] for n in names}
+        index_elements=[contacts.c.tenant, contacts.c.key], set_={n: insert.excluded[n] for n in LEASE}
     )
     return made
 
 
-def _extend(_: Dialect) -> sa.Executable:
-    return (
-        sa.update(contacts)
-        .where(contacts.c.tenant == TENANT, contacts.c.key == sa.bindparam("contact"))
-        .values(expires_us=sa.bindparam("until"), intent=sa.bindparam("purpose"))
-    )
+class Book:
+    """The contacts of one tenant that some wishes are about: read at once, changed in the wishes' order, written at once.
 
+    `freed` are contacts whose lease was given back before its end.
+    """
 
-def acquire(tx: Tx, wishes: Sequence[Acquire]) -> list[Lease | Held]:
-    """Give contacts to agents, in order. Extending one's own live lease keeps token and id (SEMANTICS 6)."""
-    return [_acquire(tx, wish) for wish in wishes]
+    def __init__(self, tx: Tx, tenant: str, wishes: Iterable[Wish]) -> None:
+        """Read the contacts, the mail in flight to them, and the names of who wants one or has such mail."""
+        self.tx, self.tenant, self.now = tx, tenant, tx.now_of(tenant)
+        self.freed: set[str] = set()
+        self._changed: dict[str, dict[str, Any]] = {}
+        self._happened: list[events.Event] = []
+        self._told: int | None = None
+        keys, ids, who = set[str](), set[str](), set[str]()
+        for wish in wishes:
+            if isinstance(wish, Acquire):
+                keys.add(wish.contact)
+                who.add(wish.agent)
+            else:
+                ids.add(wish.lease)
+        found = self._look(contact_rows, "keys", keys) + self._look(_by_lease, "ids", ids)
+        self.rows: dict[str, dict[str, Any]] = {}
+        for row in found:
+            self.rows.setdefault(row["key"], dict(row))
+        self._leases = {row["lease_id"]: row for row in self.rows.values()}
+        # A permit, which takes no tenant's lock, comes before this look or after it.
+        self.flights: defaultdict[str, list[Row]] = defaultdict(list)
+        self._fly(forbid.live_to(tx, tenant, sorted(keys | self.rows.keys())))
+        who |= {row["actor"] for rows in self.flights.values() for row in rows}
+        named = self._look(_names, "ids", who) if keys else []
+        self._names = {row["id"]: row["name"] for row in named}
 
+    def _look(self, builder: Any, name: str, values: Iterable[str]) -> list[Row]:  # noqa: ANN401  (a statement)
+        values = sorted(values)
+        return self.tx.rows(builder, {"tenant": self.tenant, name: self.tx.array(values)}) if values else []
 
-def _acquire(tx: Tx, wish: Acquire) -> Lease | Held:
-    now = tx.now_of(wish.tenant)
-    row = tx.row(contact_rows, {"tenant": wish.tenant, "keys": tx.array([wish.contact])})
-    alive = row is not None and row["expires_us"] > now
-    until = now + round(wish.seconds * US)
-    if row is not None and alive and row["owner"] == wish.agent:
-        return _extended(tx, wish, row, until)
-    operator = wish.operator_reason is not None
-    if row is not None and alive and not operator:
-        ends = from_us(row["expires_us"])
-        return Held(row["owner"], row["owner_name"] or "", ends, "lease", ends)
-    # A permit, which takes no tenant's lock, comes before this look or after it.
-    forbid.lock(tx, wish.tenant, wish.contact)
-    flights = _flights_of_others(tx, wish)
-    for flight in flights if not operator else ():
-        young = now < flight["since_us"] + round(wish.flight_max * US)
-        if flight["state"] == "permitted" or young:
-            return _held_by(flight, wish, now)
-    # Unknown mail holds nobody off, but an operator's word marks it too.
-    stops = wish.enforced and (flights or operator)
-    withdrew = forbid.take_over(tx, wish.tenant, wish.contact, wish.agent) if stops else ()
-    token = (row["token"] if row else 0) + 1
-    lease_id = str(uuid.uuid4())
-    foreign = row["foreign_token"] if row else 0
-    if row and row["owner"] not in ("", wish.agent):
-        foreign = row["token"]
-    if row:
-        lease_events.tell_if_over(tx, wish.tenant, row)
-    tx.run(
-        _upsert,
-        {
-            "tenant": wish.tenant,
-            "key": wish.contact,
-            "lease_id": lease_id,
-            "owner": wish.agent,
-            "token": token,
-            "foreign_token": foreign,
-            "intent": wish.intent,
-            "address": wish.address,
-            "acquired_us": now,
-            "expires_us": until,
-            "last_us": None,
-            "last_by": "",
-        },
-    )
-    data: dict[str, Any] = {"lease": lease_id, "token": token, "withdrew": list(withdrew)}
-    if operator:
-        data |= {"override": wish.operator_reason, "formerAgentId": row["owner"] if row and alive else None}
-    events.append(tx, [events.Event(wish.tenant, "lease.acquired", contact=wish.contact, actor=wish.agent, data=data)])
-    return _lease(tx, wish, lease_id, token, now, until, withdrew)
+    def _fly(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            self.flights[row["contact"]].append(row)
 
+    def take_over(self, contact: str, agent: str) -> tuple[str, ...]:
+        """Stop the mail in flight of everybody but `agent` to a contact. Returns the request ids."""
+        self._tell()
+        stopped = forbid.take_over(self.tx, self.tenant, contact, agent)
+        self.flights.pop(contact, None)
+        self._fly(forbid.live_to(self.tx, self.tenant, [contact]))
+        return stopped
 
-def _extended(tx: Tx, wish: Acquire, row: Row, until: int) -> Lease:
-    tx.run(_extend, {"tenant": wish.tenant, "contact": wish.contact, "until": until, "purpose": wish.intent})
-    lease_events.note(tx, wish.tenant, "extended", row, until)
-    return _lease(tx, wish, row["lease_id"], row["token"], row["acquired_us"], until, ())
+    def name(self, agent: str) -> str:
+        """An agent's name; "" where it has gone."""
+        return str(self._names.get(agent, ""))
 
+    def of_lease(self, lease: str) -> dict[str, Any] | None:
+        """The row of the contact that this lease is on; `None` where the contact has another lease since, or none."""
+        row = self._leases.get(lease)
+        return row if row is not None and row["lease_id"] == lease else None
 
-def _flights_of_others(tx: Tx, wish: Acquire) -> list[Row]:
-    rows = tx.rows(live_rows, {"tenant": wish.tenant, "keys": tx.array([wish.contact])})
-    return [
-        r
-        for r in rows
-        if r["state"] != "unknown" and not r["internal"] and Kind(r["kind"]).leased and r["actor"] != wish.agent
-    ]
+    def change(self, key: str, **values: Any) -> dict[str, Any]:
+        """Change the row of a contact, or begin it. Returns it."""
+        fresh = {"tenant": self.tenant, "key": key, "last_us": None, "last_by": ""}
+        row = self._changed[key] = self.rows.setdefault(key, fresh)
+        row |= values
+        return row
 
+    def tell(self, event: events.Event) -> None:
+        """Note what has happened."""
+        self._happened.append(event)
 
-def _held_by(flight: Row, wish: Acquire, now: int) -> Held:
-    until = max(flight["since_us"] + round(wish.flight_max * US), now + US)
-    again = from_us(min(until, now + LOOK_AGAIN_US))
-    return Held(flight["actor"], flight["actor_name"] or "", from_us(until), "send", again, flight["send_id"])
+    def told(self) -> int:
+        """Up to when it has been told which leases have run out (microseconds)."""
+        if self._told is None:
+            self._told = lease_events.told(self.tx, self.tenant)
+        return self._told
 
+    def write(self) -> None:
+        """Write what was changed and what has happened."""
+        if self._changed:
+            rows = [{c.name: row[c.name] for c in COLUMNS} for _, row in sorted(self._changed.items())]
+            self.tx.run(_upsert, {"rows": json.dumps(rows)})
+        forbid.bring_forward(self.tx, self.tenant, self.freed)
+        self._tell()
 
-def _name(_: Dialect) -> sa.Executable:
-    return sa.select(agents.c.name).where(agents.c.tenant == TENANT, agents.c.id == sa.bindparam("agent"))
-
-
-def _lease(
-    tx: Tx, wish: Acquire, lease_id: str, token: int, since: int, until: int, withdrew: tuple[str, ...]
-) -> Lease:
-    row = tx.row(_name, {"tenant": wish.tenant, "agent": wish.agent})
-    name = row["name"] if row else ""
-    return Lease(
-        lease_id,
-        wish.contact,
-        wish.address,
-        wish.agent,
-        name,
-        token,
-        wish.intent,
-        from_us(since),
-        from_us(until),
-        withdrew,
-    )
-
-
-def _by_lease(_: Dialect) -> sa.Executable:
-    return sa.select(contacts).where(contacts.c.tenant == TENANT, contacts.c.lease_id == sa.bindparam("lease"))
-
-
-def renew(tx: Tx, wishes: Sequence[Renew]) -> list[datetime | str]:
-    """Extend live leases; returns the new end (UTC) or why not: lease_expired or stale_fencing_token."""
-    return [_renew(tx, wish) for wish in wishes]
-
-
-def _renew(tx: Tx, wish: Renew) -> datetime | str:
-    row = tx.row(_by_lease, {"tenant": wish.tenant, "lease": wish.lease})
-    now = tx.now_of(wish.tenant)
-    if row is None:  # the contact has been acquired anew since, or there never was such a lease
-        return "stale_fencing_token" if wish.token is not None else "lease_expired"
-    if wish.agent is not None and row["owner"] != wish.agent:
-        return "stale_fencing_token"
-    if wish.token is not None and wish.token < row["token"]:
-        return "stale_fencing_token"
-    if row["expires_us"] <= now or (wish.token is not None and wish.token > row["token"]):
-        return "lease_expired"
-    until = now + round(wish.seconds * US)
-    keep = {"tenant": wish.tenant, "contact": row["key"], "until": until, "purpose": row["intent"]}
-    tx.run(_extend, keep)
-    lease_events.note(tx, wish.tenant, "extended", row, until)
-    return from_us(until)
-
-
-def release(tx: Tx, wishes: Sequence[Release]) -> list[Released]:
-    """End leases; the token stays. An old id, or another agent's lease, is not released."""
-    return [_release(tx, wish) for wish in wishes]
-
-
-def _release(tx: Tx, wish: Release) -> Released:
-    row = tx.row(_by_lease, {"tenant": wish.tenant, "lease": wish.lease})
-    now = tx.now_of(wish.tenant)
-    if wish.token is not None and (row is None or wish.token < row["token"]):
-        return Released(released=False, reason="stale_fencing_token")  # the contact has been acquired anew since
-    if row is None or row["expires_us"] <= now or (wish.token is not None and wish.token > row["token"]):
-        return Released(released=False, reason="lease_expired")
-    if wish.agent is not None and row["owner"] != wish.agent:
-        return Released(released=False, reason="not_your_lease")
-    tx.run(_extend, {"tenant": wish.tenant, "contact": row["key"], "until": 0, "purpose": row["intent"]})
-    flying = tx.rows(live_rows, {"tenant": wish.tenant, "keys": tx.array([row["key"]])})
-    ids = tuple(sorted({r["send_id"] for r in flying if r["actor"] == row["owner"] and r["state"] != "unknown"}))
-    forbid.bring_forward(tx, wish.tenant, row["key"])
-    lease_events.note(tx, wish.tenant, "released", row)
-    return Released(released=True, in_flight=ids, contact=row["key"])
+    def _tell(self) -> None:
+        events.append(self.tx, self._happened)
+        self._happened = []

@@ -124,11 +124,6 @@ def live_to(tx: Tx, tenant: str, contacts: Iterable[str]) -> list[Row]:
     return tx.rows(_live_of, {"tenant": tenant, "keys": tx.array(contacts)})
 
 
-def lock(tx: Tx, tenant: str, contact: str) -> None:
-    """Let nobody change the live deliveries to a contact until this transaction ends."""
-    tx.rows(_live_of, {"tenant": tenant, "keys": tx.array([contact])})
-
-
 def take_over(tx: Tx, tenant: str, contact: str, agent: str) -> tuple[str, ...]:
     """Stop the mail in flight of everybody but `agent` to a contact that it takes over. Returns the request ids."""
     rows = tx.rows(_live_of, {"tenant": tenant, "keys": tx.array([contact])})
@@ -244,21 +239,23 @@ def _let_go(tx: Tx, tenant: str, rows: Sequence[Row]) -> int:
     return len(move(tx, tenant, rows, State.SCHEDULED, ""))
 
 
-def _ahead(_: Dialect) -> sa.Executable:
-    """Mail to a contact that waits for another agent's lease alone, and not for a time of its own."""
+def _ahead(d: Dialect) -> sa.Executable:
+    """Mail to contacts that waits for another agent's lease alone, and not for a time of its own."""
     free = sa.or_(deliveries.c.not_before_us.is_(None), deliveries.c.not_before_us <= sa.bindparam("now"))
     return (
         sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.contact == sa.bindparam("whom"), free)
+        .where(d.owned(deliveries.c.contact, "keys"), free)
         .where(deliveries.c.state == sa.literal_column("'scheduled'"))
         .where(deliveries.c.reason == sa.literal_column("'lease_conflict'"))
         .values(due_us=sa.bindparam("now"))
     )
 
 
-def bring_forward(tx: Tx, tenant: str, contact: str) -> None:
-    """What waits for a lease on this contact is due now: the lease was given back before its end."""
-    tx.run(_ahead, {"tenant": tenant, "whom": contact, "now": tx.now_of(tenant)})
+def bring_forward(tx: Tx, tenant: str, contacts: Iterable[str]) -> None:
+    """What waits for a lease on these contacts is due now: it was given back before its end."""
+    keys = sorted(contacts)
+    if keys:
+        tx.run(_ahead, {"tenant": tenant, "keys": tx.array(keys), "now": tx.now_of(tenant)})
 
 
 def _set_gate(_: Dialect) -> sa.Executable:

@@ -4,14 +4,15 @@ A lease ends by the clock, in no transaction. Up to which time its tenant's ends
 given back has no end any more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
 from gateway.core.record import instant
 from gateway.store import events
 from gateway.store.clock import from_us
-from gateway.store.dialect import Dialect, Row
+from gateway.store.dialect import Dialect
 from gateway.store.schema import contacts, marks, tenants
 from gateway.store.tx import Tx
 
@@ -21,25 +22,20 @@ AT_ONCE = 500
 """Leases of one tenant that one sweep tells of."""
 
 
-def note(tx: Tx, tenant: str, what: str, row: Row, until: int | None = None) -> None:
-    """Write that a lease, by its contact's row, was `extended` until a time (microseconds), `released`, or has `expired`."""
+def happened(tenant: str, what: str, row: Mapping[str, Any], until: int | None = None) -> events.Event:
+    """That a lease, by its contact's row, was `extended` until a time (microseconds), `released`, or has `expired`."""
     data = {"lease": row["lease_id"], "token": row["token"]}
     if until is not None:
         data["expiresAt"] = instant(from_us(until))
-    events.append(tx, [events.Event(tenant, f"lease.{what}", contact=row["key"], actor=row["owner"], data=data)])
+    return events.Event(tenant, f"lease.{what}", contact=row["key"], actor=row["owner"], data=data)
 
 
 def _mark(_: Dialect) -> sa.Executable:
     return sa.select(marks.c.at_us).where(marks.c.tenant == TENANT, marks.c.name == sa.literal_column(f"'{MARK}'"))
 
 
-def tell_if_over(tx: Tx, tenant: str, row: Row) -> None:
-    """Tell that the lease in a contact's row has run out, before another one takes its place; once."""
-    if row["owner"] and 0 < row["expires_us"] <= tx.now_of(tenant) and row["expires_us"] > _told(tx, tenant):
-        note(tx, tenant, "expired", row)
-
-
-def _told(tx: Tx, tenant: str) -> int:
+def told(tx: Tx, tenant: str) -> int:
+    """Up to when (microseconds) it has been told which leases have run out."""
     found = tx.row(_mark, {"tenant": tenant})
     return found["at_us"] if found else 0
 
@@ -92,12 +88,11 @@ def tell(tx: Tx, asked: Sequence[str]) -> list[int]:
 
 
 def _tell(tx: Tx, tenant: str) -> int:
-    about = {"tenant": tenant, "since": _told(tx, tenant), "now": tx.now_of(tenant)}
+    about = {"tenant": tenant, "since": told(tx, tenant), "now": tx.now_of(tenant)}
     last = tx.row(_page_ends, {**about, "many": AT_ONCE})
     if last is not None:
         about["now"] = last["expires_us"]  # with all that end at the same time: the mark is a time
     rows = tx.rows(_ended, about)
-    for row in rows:
-        note(tx, tenant, "expired", row)
+    events.append(tx, [happened(tenant, "expired", row) for row in rows])
     tx.run(_set_mark, {"tenant": tenant, "name": MARK, "at_us": about["now"]})
     return len(rows)
