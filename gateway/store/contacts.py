@@ -164,7 +164,8 @@ class Book:
         self._leases = {row["lease_id"]: row for row in self.rows.values()}
         # A permit, which takes no tenant's lock, comes before this look or after it.
         self.flights: defaultdict[str, list[Row]] = defaultdict(list)
-        self._fly(forbid.live_to(tx, tenant, sorted(keys | self.rows.keys())))
+        for row in forbid.live_to(tx, tenant, sorted(keys | self.rows.keys())):
+            self.flights[row["contact"]].append(row)
         who |= {row["actor"] for rows in self.flights.values() for row in rows}
         named = self._look(_names, "ids", who) if keys else []
         self._names = {row["id"]: row["name"] for row in named}
@@ -173,17 +174,10 @@ class Book:
         values = sorted(values)
         return self.tx.rows(builder, {"tenant": self.tenant, name: self.tx.array(values)}) if values else []
 
-    def _fly(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            self.flights[row["contact"]].append(row)
-
     def take_over(self, contact: str, agent: str) -> tuple[str, ...]:
         """Stop the mail in flight of everybody but `agent` to a contact. Returns the request ids."""
         self._tell()
-        stopped = forbid.take_over(self.tx, self.tenant, contact, agent)
-        self.flights.pop(contact, None)
-        self._fly(forbid.live_to(self.tx, self.tenant, [contact]))
-        return stopped
+        return forbid.take_over(self.tx, self.tenant, contact, agent)
 
     def name(self, agent: str) -> str:
         """An agent's name; "" where it has gone."""
