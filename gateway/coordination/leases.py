@@ -11,7 +11,7 @@ from pydantic import Field
 from gateway.coordination.queue import Queue, Wait
 from gateway.core.record import Document, instant
 from gateway.core.verdict import Mode
-from gateway.doors.auth import FREE_AGENT, Grant, known_agent
+from gateway.doors.auth import FREE_AGENT, Grant, known_agent, unauthorized
 from gateway.doors.context import Context
 from gateway.doors.fields import Name, Person, Shape, Token, TokenText, Words
 from gateway.doors.http.described import PROBLEMS, asks, takes
@@ -101,12 +101,20 @@ async def acquire_lease(request: Request, grant: Writing) -> Response:
         **_lease_policy(context.settings),
     )
 
+    waited = False
+
     async def attempt(wish: Acquire) -> Lease | Held:
+        if waited:
+            await _still(request, grant, wish)
         answer: Lease | Held = await _do(context, grant, wish)
         return answer
 
-    leave = request.scope.get(LEAVE, lambda: None)  # who waits is none of the requests that are under way
-    wait = Wait(asked.wait_seconds, grant.key_id, leave, request.is_disconnected)
+    def begins() -> None:
+        nonlocal waited
+        waited = True
+        request.scope.get(LEAVE, lambda: None)()  # who waits is none of the requests that are under way
+
+    wait = Wait(asked.wait_seconds, grant.key_id, begins, request.is_disconnected)
     got = await context.part(Queue).acquire(wish, wait, attempt)
     if isinstance(got, Lease):
         return reply(_shown(got, grant) | ({"withdrew": list(got.withdrew)} if got.withdrew else {}))
@@ -114,6 +122,15 @@ async def acquire_lease(request: Request, grant: Writing) -> Response:
     if wishes_of(request).strict:
         return problem(CONFLICT, "lease_conflict", "another agent has this contact", body)
     return reply(body)
+
+
+async def _still(request: Request, grant: Grant, wish: Acquire) -> None:
+    """Look again at the key of somebody who has waited: much can change in half a minute. Raises Refusal."""
+    now = await context_of(request).auth.of_key(grant.tenant, grant.key_id)
+    if now is None:
+        raise unauthorized()
+    now.need("send")
+    await agent_of(request, now, [wish.agent])
 
 
 def _lease_policy(settings: Settings) -> dict[str, Any]:

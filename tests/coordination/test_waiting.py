@@ -8,9 +8,15 @@ import pytest
 
 from gateway import coordination
 from gateway.coordination import queue
-from tests.doors.door import LEASE, Door, faults
+from tests.doors.door import LEASE, Door, faults, problem
 from tests.world import PAT
 
+KEYS = "/v1/agent/keys"
+CHANGES = [
+    (("DELETE", f"{KEYS}/{{}}", None), 401, "unauthorized"),
+    (("PATCH", f"{KEYS}/{{}}", {"scopes": ["read"]}), 403, "insufficient_scope"),
+    (("POST", f"{KEYS}/{{}}/bind", {"agentName": "five"}), 403, "agent_mismatch"),
+]
 NAMES = ("one", "two", "three", "four", "five")
 
 
@@ -179,3 +185,20 @@ async def test_leases_are_found_by_contact_and_by_agent(door: Door) -> None:
     assert [one["contactEmail"] for one in by_agent] == ["kim@example.net"]
     assert nobody == []
     assert (await door.get(f"{LEASE}s", params={"agent": "who"})).status_code == 404
+
+
+@pytest.mark.parametrize(("change", "status", "slug"), CHANGES)
+async def test_a_key_that_was_changed_while_it_waited_gets_nothing(
+    door: Door, change: tuple[str, str, dict[str, Any] | None], status: int, slug: str
+) -> None:
+    await crowd(door)
+    held = (await door.post(LEASE, {"contactEmail": PAT}, by="a")).json()
+    first, second = await line_up(door, ("one", "two"))
+    method, path, body = change
+
+    changed = await door.call(method, path.format(door.ids["one"]), body, by="operator")
+    await door.call("DELETE", f"{LEASE}/{held['id']}", by="a")
+
+    assert changed.status_code == 200, changed.text
+    problem(await first, status, slug)
+    assert (await second).json()["agentId"] == door.world.agent["two"]

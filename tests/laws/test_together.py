@@ -20,7 +20,7 @@ from tests.laws.plays import OPTIONS, PEOPLE, Act, Lease, Mail, Sent, pasts, pla
 from tests.world import AGENTS, TENANT, World, a_world
 
 WHOM = PEOPLE[:2]
-HELD = [Lease("a", WHOM[0]), Sent(Mail("a", WHOM[:1]), "queued"), Lease("b", WHOM[1])]
+HELD: list[Act] = [Lease("a", WHOM[0]), Sent(Mail("a", WHOM[:1]), "queued"), Lease("b", WHOM[1])]
 Way = Callable[[Tx, Sequence[Wish]], list[Any]]
 
 
