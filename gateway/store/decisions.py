@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from gateway.core.errors import ConflictError, GatewayError, NotFoundError
 from gateway.store import events
-from gateway.store.clock import from_us, maybe_time
+from gateway.store.clock import from_us, maybe_time, to_us
 from gateway.store.dialect import Dialect, Row
 from gateway.store.fleet import human_decisions as table
 from gateway.store.tx import Tx
@@ -190,6 +190,14 @@ def find(tx: Tx, tenant: str, decision: str, mine: str | None = None) -> Decisio
     if row is None or mine not in (None, row["asked_by"]):
         raise NotFoundError("no such decision")
     return _decision(row)
+
+
+def why(tx: Tx, found: Decision) -> str | None:
+    """Why it was decided so, as the log says it; `None` where nobody said, and while it waits."""
+    if found.decided_at is None:
+        return None
+    told = events.of_moment(tx, found.wish.tenant, to_us(found.decided_at))
+    return next((data.get("reason") for _, data in told if data.get("decisionId") == found.id), None)
 
 
 def listed(tx: Tx, tenant: str, *, mine: str | None, status: str | None, limit: int, offset: int) -> list[Decision]:

@@ -37,6 +37,11 @@ def _of_send(_: Dialect) -> sa.Executable:
     )
 
 
+def _of_moment(_: Dialect) -> sa.Executable:
+    within = (events.c.id >= sa.bindparam("first"), events.c.id < sa.bindparam("beyond"))
+    return sa.select(events.c.name, events.c.data).where(events.c.tenant == sa.bindparam("tenant"), *within)
+
+
 def append(tx: Tx, happened: Sequence[Event]) -> None:
     """Write events at the transaction's time, under the locks of their tenants. Raises KeyError for an unknown kind.
 
@@ -66,3 +71,9 @@ def of_send(tx: Tx, tenant: str, send_id: str) -> list[dict[str, Any]]:
         {k: row[k] for k in ("id", "name", "at_us", "contact", "actor")} | {"data": json.loads(row["data"])}
         for row in rows
     ]
+
+
+def of_moment(tx: Tx, tenant: str, at_us: int) -> list[tuple[str, dict[str, Any]]]:
+    """Name and data of all events of one transaction, found by its time (microseconds), which begins their ids."""
+    moment = {"first": f"evt_{at_us:014x}", "beyond": f"evt_{at_us + 1:014x}"}
+    return [(row["name"], json.loads(row["data"])) for row in tx.rows(_of_moment, {"tenant": tenant, **moment})]

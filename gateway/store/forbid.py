@@ -16,6 +16,7 @@ from gateway.core.record import Record
 from gateway.store import events, records
 from gateway.store.dialect import Dialect, Row
 from gateway.store.schema import clock, deliveries, live, open_, sends
+from gateway.store.statements import altered, of_send
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
@@ -45,29 +46,12 @@ def _live_in_domain(d: Dialect) -> sa.Executable:
     return d.for_update(select, deliveries)
 
 
-def _of_send(d: Dialect) -> sa.Executable:
-    select = (
-        sa.select(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.send_id == sa.bindparam("send"))
-        .order_by(deliveries.c.id)
-    )
-    return d.for_update(select, deliveries)
-
-
 def _move(_: Dialect) -> sa.Executable:
-    return (
-        sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
-        .values(state=sa.bindparam("to"), reason=sa.bindparam("why"), changed_us=sa.bindparam("now"))
-    )
+    return altered(state=sa.bindparam("to"), reason=sa.bindparam("why"), changed_us=sa.bindparam("now"))
 
 
 def _mark(_: Dialect) -> sa.Executable:
-    return (
-        sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
-        .values(forbidden=sa.bindparam("why"))
-    )
+    return altered(forbidden=sa.bindparam("why"))
 
 
 def move(tx: Tx, tenant: str, rows: Iterable[Row], to: State, why: str) -> list[Row]:
@@ -155,7 +139,7 @@ def _cancel(tx: Tx, wish: Cancel) -> tuple[bool, Record] | Exception:
     before = records.find(tx, wish.tenant, [wish.request]).get(wish.request)
     if before is None or not wish.may(before):
         return NotFoundError("no such request")
-    rows = tx.rows(_of_send, {"tenant": wish.tenant, "send": wish.request})
+    rows = tx.rows(of_send, {"tenant": wish.tenant, "send": wish.request})
     _mark_all(tx, wish.tenant, [r for r in rows if State(r["state"]) in MARKABLE], "cancelled")
     move(tx, wish.tenant, [r for r in rows if State(r["state"]) in UNSENT], State.CANCELLED, "cancelled")
     after = records.find(tx, wish.tenant, [wish.request])[wish.request]
@@ -173,11 +157,7 @@ def _of_mailbox(d: Dialect) -> sa.Executable:
 
 
 def _look_again(_: Dialect) -> sa.Executable:
-    return (
-        sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
-        .values(judged_us=0)
-    )
+    return altered(judged_us=0)
 
 
 def hold_mailbox(tx: Tx, tenant: str, mailbox: str) -> int:
@@ -202,11 +182,7 @@ def _held_of(d: Dialect) -> sa.Executable:
 
 
 def _due_since(_: Dialect) -> sa.Executable:
-    return (
-        sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
-        .values(due_us=deliveries.c.created_us)
-    )
+    return altered(due_us=deliveries.c.created_us)
 
 
 def let_go(tx: Tx, tenant: str, mailbox: str) -> int:

@@ -17,6 +17,7 @@ from gateway.core.dsn import load as load_dsn
 from gateway.store import forbid, records
 from gateway.store.dialect import Dialect, Row
 from gateway.store.schema import attempts, clock, deliveries, due, sends, taken
+from gateway.store.statements import altered
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
@@ -79,15 +80,11 @@ def any_due(tx: Tx, fresh_us: int) -> bool:
 
 
 def _take(_: Dialect) -> sa.Executable:
-    return (
-        sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
-        .values(
-            state=sa.literal_column("'claimed'"),
-            claim_no=deliveries.c.claim_no + 1,
-            epoch=sa.bindparam("by"),
-            changed_us=sa.bindparam("now"),
-        )
+    return altered(
+        state=sa.literal_column("'claimed'"),
+        claim_no=deliveries.c.claim_no + 1,
+        epoch=sa.bindparam("by"),
+        changed_us=sa.bindparam("now"),
     )
 
 

@@ -17,6 +17,7 @@ from gateway.store import alarms, forbid, mail, records
 from gateway.store.clock import from_us, maybe_time, to_us
 from gateway.store.dialect import Dialect, Row
 from gateway.store.schema import deliveries, sends
+from gateway.store.statements import altered, of_send
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
@@ -33,15 +34,6 @@ class Waiting:
     counts_from: datetime
 
 
-def _of_send(d: Dialect) -> sa.Executable:
-    select = (
-        sa.select(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.send_id == sa.bindparam("send"))
-        .order_by(deliveries.c.id)
-    )
-    return d.for_update(select, deliveries)
-
-
 def _said(_: Dialect) -> sa.Executable:
     return sa.select(sends.c.header_from, sends.c.sketch).where(
         sends.c.tenant == TENANT, sends.c.id == sa.bindparam("send")
@@ -51,7 +43,7 @@ def _said(_: Dialect) -> sa.Executable:
 def waiting(tx: Tx, tenant: str, request: str, states: Iterable[State], *, fresh_us: int | None) -> Waiting | None:
     """Read the deliveries of a send that are in `states`; with `fresh_us` only those that are due and judged before it."""
     now, wanted = tx.now_of(tenant), set(states)
-    rows = [r for r in tx.rows(_of_send, {"tenant": tenant, "send": request}) if State(r["state"]) in wanted]
+    rows = [r for r in tx.rows(of_send, {"tenant": tenant, "send": request}) if State(r["state"]) in wanted]
     if fresh_us is not None:
         stale = now - fresh_us
         rows = [r for r in rows if r["due_us"] <= now and (r["state"] == State.SCHEDULED or r["judged_us"] <= stale)]
@@ -118,33 +110,21 @@ def _decide(_: Dialect) -> sa.Executable:
 
 
 def _judged(_: Dialect) -> sa.Executable:
-    return (
-        sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
-        .values(
-            judged_us=sa.bindparam("now"),
-            due_us=sa.bindparam("now"),
-            reason=sa.literal_column("''"),
-            since_us=sa.func.coalesce(deliveries.c.since_us, sa.bindparam("now")),
-        )
+    return altered(
+        judged_us=sa.bindparam("now"),
+        due_us=sa.bindparam("now"),
+        reason=sa.literal_column("''"),
+        since_us=sa.func.coalesce(deliveries.c.since_us, sa.bindparam("now")),
     )
 
 
 def _still(_: Dialect) -> sa.Executable:
     """It is held, perhaps for another reason than before."""
-    return (
-        sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
-        .values(reason=sa.bindparam("why"))
-    )
+    return altered(reason=sa.bindparam("why"))
 
 
 def _postpone(_: Dialect) -> sa.Executable:
-    return (
-        sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
-        .values(due_us=sa.bindparam("at"), reason=sa.bindparam("why"))
-    )
+    return altered(due_us=sa.bindparam("at"), reason=sa.bindparam("why"))
 
 
 def write(tx: Tx, case: Waiting, decision: Decision, to: State | None, due_at: datetime | None) -> Record:

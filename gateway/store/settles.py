@@ -15,7 +15,8 @@ from gateway.core.settle import Settlement, Standing, reply_of, settle
 from gateway.store import events, stamps, suppressions
 from gateway.store.dialect import Dialect, Row
 from gateway.store.outbox import Claim, rows_of
-from gateway.store.schema import attempts, deliveries
+from gateway.store.schema import attempts
+from gateway.store.statements import altered
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
@@ -34,11 +35,7 @@ class Report:
 
 def _update(_: Dialect) -> sa.Executable:
     names = ("state", "attempts", "due_us", "reason", "code", "enhanced", "text", "changed_us", "detail", "judged_us")
-    return (
-        sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
-        .values({name: sa.bindparam(f"new_{name}") for name in names})
-    )
+    return altered(**{name: sa.bindparam(f"new_{name}") for name in names})
 
 
 def _end_attempt(_: Dialect) -> sa.Executable:

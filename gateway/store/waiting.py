@@ -15,6 +15,7 @@ from gateway.store.dialect import Dialect, Row
 from gateway.store.outbox import Claim
 from gateway.store.schema import deliveries, due, mailboxes, open_, taken, tenants
 from gateway.store.settles import lost, settle_all
+from gateway.store.statements import altered, of_send
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
@@ -134,29 +135,12 @@ def open_page(tx: Tx, after: Ripe | None, *, limit: int) -> list[Ripe]:
     ]
 
 
-def _of_send(d: Dialect) -> sa.Executable:
-    select = (
-        sa.select(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.send_id == sa.bindparam("send"))
-        .order_by(deliveries.c.id)
-    )
-    return d.for_update(select, deliveries)
-
-
 def _requeue(_: Dialect) -> sa.Executable:
-    return (
-        sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
-        .values(judged_us=0, due_us=sa.bindparam("now"), tried=deliveries.c.tried + 1)
-    )
+    return altered(judged_us=0, due_us=sa.bindparam("now"), tried=deliveries.c.tried + 1)
 
 
 def _assume(_: Dialect) -> sa.Executable:
-    return (
-        sa.update(deliveries)
-        .where(deliveries.c.tenant == TENANT, deliveries.c.id == sa.bindparam("id_"))
-        .values(assumed=1)
-    )
+    return altered(assumed=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +173,7 @@ def _resolve(tx: Tx, wish: Resolve) -> Record | Exception:
     if not exists(tx, wish.tenant, wish.request):
         return NotFoundError("no such request")
     state = State.UNKNOWN if wish.decision in UNKNOWN_DECISIONS else State.HELD
-    rows = tx.rows(_of_send, {"tenant": wish.tenant, "send": wish.request})
+    rows = tx.rows(of_send, {"tenant": wish.tenant, "send": wish.request})
     open_rows = [r for r in rows if r["state"] == state and wish.only in (None, r["id"])]
     if not open_rows:
         words = " and ".join(sorted({r["state"] for r in rows}))
