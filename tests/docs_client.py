@@ -6,13 +6,13 @@ from dataclasses import fields
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from gateway.client import Client, mail, shapes
+from gateway.client import Client, granted, granting, mail, shapes
 from gateway.client.holding import Hold
 from gateway.client.shape import Shape
 from gateway.client.verbs import Verbs
 from tests.markdown import table
 
-GIVEN = (mail.Mail, mail.BatchMail, mail.Filters, mail.Config)
+GIVEN = (mail.Mail, mail.BatchMail, mail.Filters, mail.Config, granting.KeyChange)
 """What a method takes by name beside its own arguments."""
 
 
@@ -57,7 +57,7 @@ def _says(one: object) -> str:
 
 
 def given() -> str:
-    """What a mail, filters and a configuration may hold."""
+    """What a mail, filters, a configuration and a change of a key may hold."""
     rows = []
     for one in GIVEN:
         base = next((other for other in GIVEN if other in getattr(one, "__orig_bases__", ())), None)
@@ -70,7 +70,8 @@ def given() -> str:
 
 def answers() -> str:
     """Every shape of an answer: its members with their types, and what it is."""
-    known = [one for one in vars(shapes).values() if inspect.isclass(one) and issubclass(one, Shape)]
+    every = (*vars(shapes).values(), *vars(granted).values())
+    known = [one for one in every if inspect.isclass(one) and issubclass(one, Shape)]
     rows = [
         (f"`{one.__name__}`", ", ".join(f"`{member}`" for member in _members(one)), _says(one))
         for one in (*known, Hold)

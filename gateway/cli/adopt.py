@@ -1,14 +1,13 @@
 """`adopt ...`: hand a new agent a key of its own: invite it, claim the invitation on its machine, list, take back."""
 
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from gateway import profile
 from gateway.cli import options, printing
 from gateway.cli.answers import listed, objects, when
-from gateway.cli.api import Api
+from gateway.cli.api import Api, part
 from gateway.cli.printing import clean, member
 
 INVITE = "/v1/agent/adopt/invite"
@@ -35,6 +34,15 @@ def invite(
         bool,
         typer.Option("--scope-all", help="For all mailboxes; without it and --mailbox, for those of one's own key."),
     ] = False,
+    per_minute: Annotated[
+        int | None,
+        typer.Option(
+            "--per-minute",
+            metavar="N",
+            min=1,
+            help="How many requests its key may make in a minute; without it, as many as one's own.",
+        ),
+    ] = None,
     expires_minutes: Annotated[
         int,
         typer.Option("--expires-minutes", metavar="MINUTES", min=1, max=43_200, help="How long it can be claimed."),
@@ -44,14 +52,18 @@ def invite(
     as_json: options.Json = False,
 ) -> None:
     """Invite an agent and print the token, this once: who claims it has a key within the reach of one's own."""
-    wish: dict[str, Any] = {"label": label, "expiresMinutes": expires_minutes}
+    wish: dict[str, Any] = {"agentName": agent_name, "mailboxes": mailbox, "requestsPerMinute": per_minute}
     words = None if scopes is None else [word.strip() for word in scopes.split(",") if word.strip()]
-    more = {"agentName": agent_name, "scopes": words, "mailboxes": mailbox, "scopeAllMailboxes": scope_all or None}
-    wish |= {name: value for name, value in more.items() if value is not None}
-    made = Api(url, key, as_json=as_json).ask("POST", INVITE, body=wish).body
+    wish |= {"label": label, "scopes": words, "scopeAllMailboxes": scope_all or None, "expiresMinutes": expires_minutes}
+    body = {name: value for name, value in wish.items() if value is not None}
+    made = Api(url, key, as_json=as_json).ask("POST", INVITE, body=body).body
     if as_json:
         printing.document(made)
-        return
+    else:
+        _invited(made)
+
+
+def _invited(made: object) -> None:
     printing.line(member(made, "token"))
     printing.note("this is the token; it is not shown again: the agent runs `gateway adopt claim TOKEN --url URL`", "")
     boxes = "all" if member(made, "scopeAllMailboxes") else listed(member(made, "mailboxes"))
@@ -119,7 +131,7 @@ def revoke(
     as_json: options.Json = False,
 ) -> None:
     """Take an invitation back that nobody has claimed."""
-    gone = Api(url, key, as_json=as_json).ask("DELETE", f"/v1/agent/adopt/{quote(invite_id, safe='')}").body
+    gone = Api(url, key, as_json=as_json).ask("DELETE", f"/v1/agent/adopt/{part(invite_id)}").body
     if as_json:
         printing.document(gone)
     else:

@@ -2,13 +2,12 @@
 
 import json
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from gateway.cli import options, printing
 from gateway.cli.answers import listed
-from gateway.cli.api import Api
+from gateway.cli.api import Api, part
 from gateway.cli.printing import member
 
 AGENTS = "/v1/agent/agents"
@@ -62,4 +61,4 @@ def _tell(found: Any) -> None:  # noqa: ANN401  (JSON)
 
 
 def _path(which: str) -> str:
-    return f"{AGENTS}/{quote(which, safe='')}"
+    return f"{AGENTS}/{part(which)}"

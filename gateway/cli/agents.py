@@ -2,13 +2,12 @@
 
 import json
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
 from gateway.cli import options, printing
 from gateway.cli.answers import holder, listed, objects, when
-from gateway.cli.api import ANSWER_SECONDS, Api
+from gateway.cli.api import ANSWER_SECONDS, Api, part
 from gateway.cli.printing import clean, member
 
 UNBOUND = ("bound_to_other_agent", "agent_has_other_key")
@@ -103,7 +102,7 @@ def get(
     as_json: options.Json = False,
 ) -> None:
     """Show an agent: its role, its owner, when it was last there, to whom it may write."""
-    found = Api(url, key, as_json=as_json).ask("GET", f"/v1/agent/agents/{quote(agent, safe='')}").body
+    found = Api(url, key, as_json=as_json).ask("GET", f"/v1/agent/agents/{part(agent)}").body
     if as_json:
         printing.document(found)
         return
@@ -188,7 +187,7 @@ def renew_lease(
     body: dict[str, object] = {"durationMinutes": duration}
     if fencing_token is not None:
         body["fencingToken"] = fencing_token
-    path = f"/v1/agent/coordination/lease/{quote(lease_id, safe='')}"
+    path = f"/v1/agent/coordination/lease/{part(lease_id)}"
     got = Api(url, key, as_json=as_json).ask("PUT", path, body=body).body
     renewed = bool(member(got, "renewed"))
     if as_json:
@@ -208,7 +207,7 @@ def release_lease(
     as_json: options.Json = False,
 ) -> None:
     """Give a contact back. Exit code 1: there is no such lease any more, or it is not yours."""
-    path = f"/v1/agent/coordination/lease/{quote(lease_id, safe='')}"
+    path = f"/v1/agent/coordination/lease/{part(lease_id)}"
     got = Api(url, key, as_json=as_json).ask("DELETE", path).body
     released = bool(member(got, "released"))
     if as_json:

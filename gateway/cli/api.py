@@ -143,6 +143,13 @@ class Api:
         fail(f"{error.status} {member(body, 'error') or ''}: {words}" if error.status else words)
 
 
+def part(text: str) -> str:
+    """An id as one part of a path, as the client writes it: "." and ".." are ids like others."""
+    from gateway.client.mail import part as written
+
+    return written(text)
+
+
 def agent_header(agent: str | None) -> dict[str, str]:
     """The header that names the agent of a key without one."""
     if agent is None:

@@ -1,14 +1,13 @@
 """`agents consensus ...`: votes among agents: ask for them, look at one, vote, list."""
 
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
 from gateway.cli import options, printing
 from gateway.cli.agents import named
 from gateway.cli.answers import objects, when
-from gateway.cli.api import Api
+from gateway.cli.api import Api, part
 from gateway.cli.printing import member
 
 PATH = "/v1/agent/coordination/consensus"
@@ -44,7 +43,7 @@ def create(
 
 def get(which: Which, url: options.Url = None, key: options.Key = None, as_json: options.Json = False) -> None:
     """Show how a vote stands and what to do: vote, wait, act or stop. Exit code 1: there is none of this id."""
-    found = Api(url, key, as_json=as_json).ask("GET", f"{PATH}/{quote(which, safe='')}").body
+    found = Api(url, key, as_json=as_json).ask("GET", f"{PATH}/{part(which)}").body
     _told(found, as_json=as_json)
 
 
@@ -63,7 +62,7 @@ def vote(
         raise typer.BadParameter("must be approve or reject", param_hint="--vote")
     body: dict[str, object] = {"vote": vote, **named(agent_id, agent_name)}
     body |= {} if reason is None else {"reason": reason}
-    got = Api(url, key, as_json=as_json).ask("POST", f"{PATH}/{quote(which, safe='')}/vote", body=body).body
+    got = Api(url, key, as_json=as_json).ask("POST", f"{PATH}/{part(which)}/vote", body=body).body
     if as_json:
         printing.document(got)
         return

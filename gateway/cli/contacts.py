@@ -3,13 +3,12 @@
 import json
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from gateway.cli import options, printing
 from gateway.cli.answers import holder, listed, objects, when
-from gateway.cli.api import Api
+from gateway.cli.api import Api, part
 from gateway.cli.printing import member
 
 PIECE = 500
@@ -55,7 +54,7 @@ def get(
         if not found:
             printing.fail("no contact has this address")
         which = str(found[0].get("id"))
-    one = api.ask("GET", f"/v1/contacts/{quote(which, safe='')}").body
+    one = api.ask("GET", f"/v1/contacts/{part(which)}").body
     if as_json:
         printing.document(one)
         return

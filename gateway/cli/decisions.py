@@ -3,13 +3,12 @@
 import json
 from enum import StrEnum
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from gateway.cli import options, printing
 from gateway.cli.answers import listed, objects, when
-from gateway.cli.api import Api
+from gateway.cli.api import Api, part
 from gateway.cli.printing import clean, member
 
 PATH = "/v1/agent/decisions"
@@ -20,7 +19,10 @@ SECRETS = {"rawKey": "key", "token": "token"}
 Which = Annotated[
     str, typer.Argument(metavar="ID|LINK", help="The decision's id, dec_..., or the link that the refusal gave.")
 ]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; it goes into the log of events.")]
+Reason = Annotated[
+    str | None,
+    typer.Option("--reason", metavar="TEXT", help="Why; who has asked sees it, and it goes into the log of events."),
+]
 
 
 class Status(StrEnum):
@@ -64,7 +66,8 @@ def show(which: Which, url: options.Url = None, key: options.Key = None, as_json
     rows += [("body", json.dumps(body) if body else None), ("loosens", listed(member(found, "loosens")))]
     rows += [("asked by", member(found, "askedBy")), ("key", member(found, "askedByKeyId"))]
     rows += [("expires", when(member(found, "expiresAt"))), ("decided by", member(found, "decidedBy"))]
-    printing.pairs([*rows, ("decided", when(member(found, "decidedAt")))])
+    rows += [("decided", when(member(found, "decidedAt"))), ("reason", member(found, "reason"))]
+    printing.pairs(rows)
 
 
 def confirm(
@@ -110,7 +113,7 @@ def _decide(which: str, decision: str, reason: str | None, api: Api, *, as_json:
 
 def _path(which: str) -> str:
     """The route of a decision, of which the id or the whole link was given."""
-    return f"{PATH}/{quote(which.rstrip('/').rpartition('/')[2], safe='')}"
+    return f"{PATH}/{part(which.rstrip('/').rpartition('/')[2])}"
 
 
 def _request(found: Any) -> str:  # noqa: ANN401  (JSON)

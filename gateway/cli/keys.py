@@ -7,12 +7,11 @@ HTTP clients like the other commands.
 
 from enum import StrEnum
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from gateway.cli import keystore, options, printing
-from gateway.cli.api import Api
+from gateway.cli.api import Api, part
 from gateway.cli.printing import clean, member
 
 SCOPES = ("read", "send", "manage", "operator")
@@ -129,7 +128,7 @@ def narrow(
         changed = keystore.changed(config, tenant, key_id, wish)
     else:
         body = wish | ({"tenantId": tenant} if tenant else {})
-        changed = api.ask("PATCH", f"{PATH}/{quote(key_id, safe='')}", body=body).body
+        changed = api.ask("PATCH", f"{PATH}/{part(key_id)}", body=body).body
     if as_json:
         printing.document(changed)
         return
@@ -159,7 +158,7 @@ def revoke(
         gone = keystore.revoked(config, tenant, key_id, cancel_queued=queued is Queued.CANCEL)
     else:
         query = {"queued": queued.value} | ({"tenantId": tenant} if tenant else {})
-        gone = api.ask("DELETE", f"{PATH}/{quote(key_id, safe='')}", query=query).body
+        gone = api.ask("DELETE", f"{PATH}/{part(key_id)}", query=query).body
     if as_json:
         printing.document(gone)
         return
@@ -188,7 +187,7 @@ def bind(
         done = keystore.bound(config, tenant, key_id, wish)
     else:
         body = wish | ({"tenantId": tenant} if tenant else {})
-        done = api.ask("POST", f"{PATH}/{quote(key_id, safe='')}/bind", body=body).body
+        done = api.ask("POST", f"{PATH}/{part(key_id)}/bind", body=body).body
     if as_json:
         printing.document(done)
         return
@@ -212,7 +211,7 @@ def unbind(
         done = keystore.bound(config, tenant, key_id, wish)
     else:
         query = wish | ({"tenantId": tenant} if tenant else {})
-        done = api.ask("DELETE", f"{PATH}/{quote(key_id, safe='')}/bind", query=query).body
+        done = api.ask("DELETE", f"{PATH}/{part(key_id)}/bind", query=query).body
     if as_json:
         printing.document(done)
         return

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from gateway.cli import options, printing
 from gateway.cli.answers import listed, objects
-from gateway.cli.api import Api
+from gateway.cli.api import Api, part
 from gateway.cli.printing import member
 
 PATH = "/v1/agent/mailboxes"
@@ -182,7 +181,7 @@ def _path(api: Api, which: str, act: str = "") -> str:
         if not found:
             printing.fail("no mailbox of this key has this address")
         which = str(found[0].get("id"))
-    return f"{PATH}/{quote(which, safe='')}{act}"
+    return f"{PATH}/{part(which)}{act}"
 
 
 def _told(box: object, headline: str, *, as_json: bool) -> None:

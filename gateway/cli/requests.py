@@ -2,13 +2,12 @@
 
 from enum import StrEnum
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from gateway.cli import options, printing
 from gateway.cli.answers import explain, objects
-from gateway.cli.api import Api
+from gateway.cli.api import Api, part
 from gateway.cli.printing import clean, member
 
 RequestId = Annotated[str, typer.Argument(metavar="REQUEST_ID", help="The send's id, req_...")]
@@ -49,7 +48,7 @@ def show(
         request_id = str(member(found, "requestId"))
     else:
         found = None
-    name = quote(str(request_id), safe="")
+    name = part(str(request_id))
     if trace:
         told = api.ask("GET", f"/v1/ops/trace/{name}").body
         if as_json:
@@ -83,7 +82,7 @@ def resolve(
 ) -> None:
     """Decide, as a person with an operator key, about a send that is unknown or held."""
     body = {"decision": decision.value} | ({"reason": reason} if reason else {})
-    path = f"/v1/agent/requests/{quote(request_id, safe='')}/resolve"
+    path = f"/v1/agent/requests/{part(request_id)}/resolve"
     answer = Api(url, key, as_json=as_json).ask("POST", path, body=body).body
     if as_json:
         printing.document(answer)
@@ -98,7 +97,7 @@ def cancel(
     as_json: options.Json = False,
 ) -> None:
     """Stop every recipient's mail that has not left. Exit code 1: for some it was too late."""
-    path = f"/v1/agent/sends/{quote(request_id, safe='')}"
+    path = f"/v1/agent/sends/{part(request_id)}"
     answer = Api(url, key, as_json=as_json).ask("DELETE", path).body
     cancelled = bool(member(answer, "cancelled"))
     if as_json:

@@ -1,13 +1,12 @@
 """`suppressions ...`: who must not be mailed. An entry binds every agent and stops mail that has not left yet."""
 
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
 from gateway.cli import options, printing
 from gateway.cli.answers import listed, objects, when
-from gateway.cli.api import Api
+from gateway.cli.api import Api, part
 from gateway.cli.printing import member
 
 Email = Annotated[str | None, typer.Option("--email", metavar="ADDRESS", help="The address.")]
@@ -94,7 +93,7 @@ def remove(
     as_json: options.Json = False,
 ) -> None:
     """Take entries off the list. Exit code 1: there is none."""
-    gone = Api(url, key, as_json=as_json).ask("DELETE", f"/v1/suppressions/{quote(which, safe='')}").body
+    gone = Api(url, key, as_json=as_json).ask("DELETE", f"/v1/suppressions/{part(which)}").body
     if as_json:
         printing.document(gone)
     else:

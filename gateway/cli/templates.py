@@ -3,13 +3,12 @@
 import json
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from gateway.cli import options, printing
 from gateway.cli.answers import objects, when
-from gateway.cli.api import Api
+from gateway.cli.api import Api, part
 from gateway.cli.printing import member
 
 PATH = "/v1/templates"
@@ -149,7 +148,7 @@ def lint(
 
 
 def _path(which: str) -> str:
-    return f"{PATH}/{quote(which, safe='')}"
+    return f"{PATH}/{part(which)}"
 
 
 def _version(version: int | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The Python client: `Client` blocks, `AsyncClient` is awaited; both ask a gateway over HTTP and import nothing of the server.
 
-Requests are values (`calls`), answers are judged in one place (`call`, `errors`, `shapes`), and both clients carry them out.
+Requests are values (`calls`, `granting`), answers are judged in one place (`call`, `errors`, `shapes`, `granted`), and both
+clients carry them out.
 """
 
 from gateway.client.blocking import Client
@@ -31,6 +32,7 @@ from gateway.client.errors import (
     Unavailable,
     Unreachable,
 )
+from gateway.client.granted import Decision, Invite, Key
 from gateway.client.shapes import Event, Lease, Sent
 from gateway.client.waiting import AsyncClient
 
@@ -42,12 +44,15 @@ __all__ = [
     "Conflict",
     "ConsensusClosed",
     "Cooldown",
+    "Decision",
     "Event",
     "Forbidden",
     "GatewayError",
     "Held",
     "HumanDecisionRequired",
     "Invalid",
+    "Invite",
+    "Key",
     "KeyReused",
     "Lease",
     "LeaseConflict",

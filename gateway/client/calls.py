@@ -1,4 +1,7 @@
-"""Every request that a client can make, as a function that returns it; `verbs` makes methods of both clients from them."""
+"""The requests that a client can make, as functions that return them; `verbs` makes methods of both clients from them.
+
+Those about who may do what are in `granting`.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -135,6 +135,11 @@ class HumanDecisionRequired(Forbidden):
     """Only a person may do this; do not ask again, give them the link."""
 
     @property
+    def decision_id(self) -> str | None:
+        """What a person confirms or rejects; `None` where the request could not be kept."""
+        return self._text("decisionId")
+
+    @property
     def decision_url(self) -> str | None:
         """Where a person decides."""
         return self._text("decisionUrl")

@@ -1,11 +1,11 @@
-"""The methods that both clients have: each request of `calls` once, blocking in one client and awaited in the other."""
+"""The methods that both clients have: each request of `calls` and `granting`, blocking in one client, awaited in the other."""
 
 import functools
 import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, get_args, overload
 
-from gateway.client import calls
+from gateway.client import calls, granting
 from gateway.client.call import Call
 
 P = ParamSpec("P")
@@ -104,3 +104,20 @@ class Verbs:
     vote = Verb(calls.vote)
 
     events = Verb(calls.events)
+
+    create_key = Verb(granting.create_key)
+    api_keys = Verb(granting.api_keys)
+    change_key = Verb(granting.change_key)
+    revoke_key = Verb(granting.revoke_key)
+    bind_key = Verb(granting.bind_key)
+    unbind_key = Verb(granting.unbind_key)
+
+    invite = Verb(granting.invite)
+    invites = Verb(granting.invites)
+    revoke_invite = Verb(granting.revoke_invite)
+    claim = Verb(granting.claim)
+
+    decisions = Verb(granting.decisions)
+    decision = Verb(granting.decision)
+    confirm = Verb(granting.confirm)
+    reject = Verb(granting.reject)

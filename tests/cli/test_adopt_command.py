@@ -52,6 +52,16 @@ def test_with_json_no_profile_is_written(at: Run, run: Run, running: Up, bare: P
     assert not (bare / "profile.toml").exists()
 
 
+def test_the_key_of_an_invitation_may_make_so_many_requests_in_a_minute(at: Run, run: Run, running: Up) -> None:
+    token = json.loads(at("adopt", "invite", "--label", "slow", "--per-minute", "90", "--json").stdout)["token"]
+
+    made = json.loads(run("adopt", "claim", token, "--url", running.url, "--json").stdout)
+    none = at("adopt", "invite", "--label", "never", "--per-minute", "0")
+
+    assert json.loads(at("whoami", "--json", key=made["apiKey"]).stdout)["requests_per_minute"] == 90
+    assert none.exit_code == 2
+
+
 def test_invitations_are_listed_and_taken_back(at: Run, run: Run, running: Up) -> None:
     made = json.loads(at("adopt", "invite", "--label", "never came", "--scope-all", "--json").stdout)
 

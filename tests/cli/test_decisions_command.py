@@ -51,8 +51,9 @@ def test_a_confirmed_key_is_shown_to_the_person_and_a_rejected_one_is_not_made(a
     second = json.loads(at(*wish, "--label", "two", key=key).stdout)["decisionId"]
 
     made = at("decisions", "confirm", first)
-    rejected = at("decisions", "reject", second, key=key)
+    rejected = at("decisions", "reject", second, "--reason", "not today", key=key)
     shown = json.loads(at("decisions", "show", second, "--json").stdout)
+    told = at("decisions", "show", second, key=key)
 
     secret, second_line, *rest = made.stdout.splitlines()
     assert secret.startswith("gk_live_")
@@ -63,3 +64,5 @@ def test_a_confirmed_key_is_shown_to_the_person_and_a_rejected_one_is_not_made(a
     assert at("whoami", key=secret).exit_code == 0
     assert rejected.stdout.strip() == f"rejected {second}"
     assert (shown["status"], shown["request"]["body"]["label"]) == ("rejected", "two")
+    assert shown["reason"] == "not today"
+    assert re.search(r"^ +reason +not today$", told.stdout, re.MULTILINE), told.stdout

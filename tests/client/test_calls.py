@@ -173,6 +173,17 @@ def test_a_contact_has_one_holder(agent: Agent, at: str, name: str) -> None:
     assert other.acquire(at).fencing_token == lease.fencing_token + 1
 
 
+def test_a_person_takes_a_contact_over_at_once(agent: Agent, operator: Either, at: str, name: str) -> None:
+    mine = agent(name)
+    lease = mine.acquire(at)
+    operator.register(f"{name}-free")
+
+    taken = operator.acquire(at, override_reason="the agent hangs", agent=f"{name}-free")
+
+    assert (taken.agent_name, taken.fencing_token) == (f"{name}-free", lease.fencing_token + 1)
+    assert mine.renew(lease.id).renewed is False
+
+
 def test_who_waits_in_line_gets_the_contact_when_it_is_free(agent: Agent, at: str, name: str) -> None:
     first = agent(name).acquire(at, minutes=0.01)
 

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.core.errors import HumanDecisionError, StoreUnavailableError
 from gateway.store import confirming, decisions, keys, suppressions
+from gateway.store.decisions import Act
 from gateway.store.suppressions import New
 from tests.doors.door import Door, faults, problem
 from tests.world import BOXES, PAT, TENANT
@@ -319,6 +320,31 @@ async def test_a_rejected_wish_changes_nothing_and_says_who_and_why(door: Door) 
     assert shown["decidedAt"] is not None
     (event,) = told(door, "decision.rejected")
     assert "not now" in event
+
+
+async def test_who_has_asked_is_told_why_it_was_decided_so(door: Door) -> None:
+    first, second, third = [await asked(door, "POST", KEYS, WIDER | {"label": label}) for label in ("1", "2", "3")]
+
+    async def why(refused: dict[str, Any]) -> object:
+        return (await door.get(refused["decisionUrl"], by="manager")).json()["reason"]
+
+    waiting = await why(first)
+    acts = [Act(TENANT, one["decisionId"], "operator", reason=f"no to {n}") for n, one in ((1, first), (2, second))]
+    door.world.store.write((TENANT,), lambda tx: decisions.reject(tx, acts))
+    await door.post(third["decisionUrl"], {"decision": "confirm", "reason": "it is needed"}, by="operator")
+
+    assert waiting is None
+    assert [await why(one) for one in (first, second, third)] == ["no to 1", "no to 2", "it is needed"]
+
+
+async def test_a_reason_is_there_where_one_was_given_or_the_key_was_revoked(door: Door) -> None:
+    silent, orphan = [await asked(door, "POST", KEYS, WIDER | {"label": label}) for label in ("1", "2")]
+    await decide(door, silent, "reject")
+    await door.call("DELETE", f"{KEYS}/{door.ids['manager']}", by="operator")
+
+    shown = [(await door.get(one["decisionUrl"], by="operator")).json() for one in (silent, orphan)]
+
+    assert [(one["status"], one["reason"]) for one in shown] == [("rejected", None), ("rejected", "key_revoked")]
 
 
 async def test_a_wish_is_confirmed_once(door: Door) -> None:

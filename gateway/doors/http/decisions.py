@@ -63,7 +63,7 @@ class Verdict(Shape):
     """What a person decides."""
 
     decision: Literal["confirm", "reject"]
-    reason: Words | None = Field(None, description="Why; it goes into the log of events.")
+    reason: Words | None = Field(None, description="Why; who has asked sees it, and it goes into the log of events.")
 
 
 @router.get(PATH, openapi_extra=asks(DecisionsListed))
@@ -80,16 +80,17 @@ async def list_decisions(request: Request, grant: Asking) -> Response:
 
 @router.get(PATH + "/{decision_id}", openapi_extra=asks(DecisionAsked))
 async def show_decision(request: Request, decision_id: str, grant: Asking) -> Response:
-    """Show the request that waits for a person, as it was made, and what became of it."""
+    """Show the request that waits for a person, as it was made, what became of it, and why (`reason`)."""
     query(request, DecisionAsked, grant)
 
-    def read(tx: Tx) -> Decision:
-        return decisions.find(tx, grant.tenant, decision_id, _mine(grant))
+    def read(tx: Tx) -> Document:
+        found = decisions.find(tx, grant.tenant, decision_id, _mine(grant))
+        return _shown(found) | {"reason": decisions.why(tx, found)}
 
     if not decision_id.isprintable():
         raise _unknown()
     try:
-        return reply(_shown(await context_of(request).read(grant.tenant, read)))
+        return reply(await context_of(request).read(grant.tenant, read))
     except NotFoundError:
         raise _unknown() from None
 
