@@ -74,6 +74,7 @@ class Invite(Shape):
     scope_all_mailboxes: bool = False
     mailboxes: tuple[str, ...] = ()
     agent_name: str | None = None
+    requests_per_minute: int | None = None
     created_by_key_id: str | None = None
     created_at: datetime | None = None
     expires_at: datetime | None = None

@@ -141,6 +141,7 @@ def _shown(invite: Invite) -> Document:
         "scopeAllMailboxes": invite.mailboxes is None,
         "mailboxes": list(invite.mailboxes or ()),
         "agentName": invite.agent,
+        "requestsPerMinute": invite.per_minute,
         "createdByKeyId": invite.created_by,
         "createdAt": instant(invite.created_at),
         "expiresAt": instant(invite.expires_at),

@@ -331,7 +331,9 @@ async def test_a_confirmed_invitation_keeps_the_limit_of_the_key_that_asked(door
 
 async def test_an_invitation_may_have_a_lower_limit_and_a_higher_one_by_a_person(door: Door) -> None:
     door.add_key("limited", scopes=("manage",), per_minute=60)
-    made = await claimed(door, (await invited(door, by="limited", requestsPerMinute=6))["token"])
+    invite = await invited(door, by="limited", requestsPerMinute=6)
+    assert invite["requestsPerMinute"] == 6
+    made = await claimed(door, invite["token"])
     assert (await door.get(WHOAMI, by=made["apiKey"])).json()["requests_per_minute"] == 6
 
     more = problem(await door.post(INVITE, {"label": "x", "requestsPerMinute": 61}, by="limited"), 403, HUMAN)
