@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from gateway.store import events, forbid, suppressions
 from gateway.store.clock import from_us, maybe_us
-from gateway.store.dialect import Dialect, Row
+from gateway.store.dialect import Dialect, Row, by_index
 from gateway.store.facts import suppression_subjects
 from gateway.store.schema import deliveries, live, sends
 from gateway.store.schema import suppressions as table
@@ -108,7 +108,8 @@ def _row(tx: Tx, tenant: str, now: int, new: New) -> dict[str, Any]:
 
 
 def _live_contacts(_: Dialect) -> sa.Executable:
-    return sa.select(deliveries.c.contact).distinct().where(deliveries.c.tenant == TENANT, live)
+    select = sa.select(deliveries.c.contact).distinct().where(deliveries.c.tenant == TENANT, live)
+    return by_index(select, deliveries, "deliveries_live")
 
 
 def _campaigns(d: Dialect) -> sa.Executable:

@@ -74,6 +74,11 @@ Builder = Callable[[Dialect], sa.Executable]
 """Makes a statement for a dialect; compiled once per store."""
 
 
+def by_index(select: sa.Select[Any], table: sa.Table, index: str) -> sa.Select[Any]:
+    """Have SQLite find the rows by this index, and sort them afterwards; PostgreSQL decides by itself."""
+    return select.with_hint(table, f"INDEXED BY {index}", "sqlite")
+
+
 def compiled(dialect: Dialect, builder: Builder) -> tuple[str, dict[str, Any]]:
     """The statement's text with named parameters in the driver's own style, and the constants that stand in it."""
     made = builder(dialect).compile(dialect=dialect.compiler)  # type: ignore[attr-defined]

@@ -208,10 +208,18 @@ def load_unknowns(look: Look, asks: Sequence[UnknownsAsk]) -> Answered:
 
 
 def suppression_rows(d: Dialect) -> sa.Executable:
-    """Suppressions by person key or domain that have not run out."""
+    """Suppressions by person key or domain that have not run out; `oldest_first` sorts them.
+
+    An order asked for here would have SQLite read the whole list in that order.
+    """
     lives = sa.or_(suppressions.c.expires_us.is_(None), suppressions.c.expires_us > sa.bindparam("now"))
     found = d.look_up(suppressions, suppressions.c.subject, "subjects", lives)
-    return sa.select(found).order_by(found.c.created_us, found.c.id)
+    return sa.select(found)
+
+
+def oldest_first(rows: Sequence[Row]) -> list[Row]:
+    """Suppressions in the order in which they were made."""
+    return sorted(rows, key=lambda row: (row["created_us"], row["id"]))
 
 
 def suppression_subjects(key: str) -> list[str]:
@@ -223,7 +231,7 @@ def suppression_subjects(key: str) -> list[str]:
 def load_suppressions(look: Look, asks: Sequence[SuppressionAsk]) -> Answered:
     """The suppression that covers each person: one for every mail before a campaign's own, by address before by domain."""
     subjects = {s for ask in asks for s in suppression_subjects(ask.key)}
-    rows = look.rows(suppression_rows, "subjects", subjects, now=look.now_us)
+    rows = oldest_first(look.rows(suppression_rows, "subjects", subjects, now=look.now_us))
     found: defaultdict[str, list[Any]] = defaultdict(list)
     for row in rows:
         found[row["subject"]].append(row)

@@ -14,7 +14,7 @@ from gateway.core.errors import NotFoundError
 from gateway.core.mail import Kind
 from gateway.core.record import Record
 from gateway.store import events, records
-from gateway.store.dialect import Dialect, Row
+from gateway.store.dialect import Dialect, Row, by_index
 from gateway.store.schema import clock, deliveries, live, open_, sends
 from gateway.store.statements import altered, of_send
 from gateway.store.tx import Tx
@@ -27,7 +27,7 @@ MAY_ARRIVE = frozenset({State.PERMITTED, State.UNKNOWN, State.RELAYED, State.DEL
 
 def _live_of(d: Dialect) -> sa.Executable:
     select = sa.select(deliveries).where(d.owned(deliveries.c.contact, "keys"), live).order_by(deliveries.c.id)
-    return d.for_update(select, deliveries)
+    return d.for_update(by_index(select, deliveries, "deliveries_live"), deliveries)
 
 
 def _live_in_domain(d: Dialect) -> sa.Executable:
@@ -43,7 +43,7 @@ def _live_in_domain(d: Dialect) -> sa.Executable:
         )
         .order_by(deliveries.c.id)
     )
-    return d.for_update(select, deliveries)
+    return d.for_update(by_index(select, deliveries, "deliveries_live"), deliveries)
 
 
 def _move(_: Dialect) -> sa.Executable:
@@ -153,7 +153,7 @@ def _of_mailbox(d: Dialect) -> sa.Executable:
         .where(deliveries.c.tenant == TENANT, deliveries.c.mailbox == sa.bindparam("box"), live)
         .order_by(deliveries.c.id)
     )
-    return d.for_update(select, deliveries)
+    return d.for_update(by_index(select, deliveries, "deliveries_live"), deliveries)
 
 
 def _look_again(_: Dialect) -> sa.Executable:
@@ -178,7 +178,7 @@ def _held_of(d: Dialect) -> sa.Executable:
         .where(deliveries.c.mailbox == sa.bindparam("box"), deliveries.c.reason == sa.bindparam("why"))
         .order_by(deliveries.c.id)
     )
-    return d.for_update(select, deliveries)
+    return d.for_update(by_index(select, deliveries, "deliveries_open"), deliveries)
 
 
 def _due_since(_: Dialect) -> sa.Executable:

@@ -43,10 +43,16 @@ def told(tx: Tx, tenant: str) -> int:
 def _over(_: Dialect) -> sa.Executable:
     mark = sa.and_(marks.c.tenant == tenants.c.id, marks.c.name == sa.literal_column(f"'{MARK}'"))
     since = sa.func.coalesce(marks.c.at_us, sa.literal_column("0"))
-    one = sa.exists().where(
-        contacts.c.tenant == tenants.c.id, contacts.c.expires_us > since, contacts.c.expires_us <= sa.bindparam("now")
+    first = (  # and not "is there one", for which PostgreSQL may read the whole table
+        sa.select(contacts.c.expires_us)
+        .where(contacts.c.tenant == tenants.c.id, contacts.c.expires_us > since)
+        .order_by(contacts.c.expires_us)
+        .limit(sa.literal_column("1"))
+        .correlate(tenants, marks)
+        .scalar_subquery()
     )
-    return sa.select(tenants.c.id).select_from(tenants.outerjoin(marks, mark)).where(one).order_by(tenants.c.id)
+    known = tenants.outerjoin(marks, mark)
+    return sa.select(tenants.c.id).select_from(known).where(first <= sa.bindparam("now")).order_by(tenants.c.id)
 
 
 def over(tx: Tx) -> list[str]:

@@ -137,10 +137,11 @@ def decisions_of(tx: Tx, tenant: str, request: str) -> list[Row]:
 
 def _attempt_rows(_: Dialect) -> sa.Executable:
     tried = sa.and_(attempts.c.tenant == deliveries.c.tenant, attempts.c.delivery_id == deliveries.c.id)
+    ours = sa.select(deliveries.c.id).where(deliveries.c.tenant == TENANT, deliveries.c.send_id == sa.bindparam("send"))
     return (
         sa.select(attempts, deliveries.c.address)
-        .select_from(deliveries.join(attempts, tried))
-        .where(deliveries.c.tenant == TENANT, deliveries.c.send_id == sa.bindparam("send"))
+        .select_from(attempts.join(deliveries, tried))
+        .where(attempts.c.tenant == TENANT, attempts.c.delivery_id.in_(ours))
         .order_by(attempts.c.started_us, attempts.c.delivery_id, attempts.c.claim_no)
     )
 

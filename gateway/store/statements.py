@@ -4,7 +4,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from gateway.store.dialect import Dialect
+from gateway.store.dialect import Dialect, by_index
 from gateway.store.schema import deliveries
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
@@ -17,7 +17,7 @@ def of_send(d: Dialect) -> sa.Executable:
         .where(deliveries.c.tenant == TENANT, deliveries.c.send_id == sa.bindparam("send"))
         .order_by(deliveries.c.id)
     )
-    return d.for_update(select, deliveries)
+    return d.for_update(by_index(select, deliveries, "deliveries_send"), deliveries)
 
 
 def altered(**values: Any) -> sa.Update:

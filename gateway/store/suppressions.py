@@ -12,7 +12,7 @@ from gateway.core.errors import HumanDecisionError
 from gateway.store import events, forbid
 from gateway.store.clock import from_us, maybe_time, maybe_us
 from gateway.store.dialect import Dialect, Row
-from gateway.store.facts import suppression_rows
+from gateway.store.facts import oldest_first, suppression_rows
 from gateway.store.schema import suppressions, whole_domain
 from gateway.store.tx import Tx
 
@@ -244,7 +244,7 @@ def domains(tx: Tx, tenant: str, *, limit: int, offset: int) -> list[Suppression
 def covering(tx: Tx, tenant: str, subjects: Sequence[str]) -> list[Suppression]:
     """Entries that live now and are about any of these person keys and domains, oldest first."""
     rows = tx.rows(suppression_rows, {"tenant": tenant, "subjects": tx.array(subjects), "now": tx.now_of(tenant)})
-    return [entry(row) for row in rows]
+    return [entry(row) for row in oldest_first(rows)]
 
 
 def entry(row: Row) -> Suppression:

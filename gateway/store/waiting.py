@@ -11,7 +11,7 @@ from gateway.core.delivery import State
 from gateway.core.errors import ConflictError, NotFoundError
 from gateway.core.record import Record
 from gateway.store import epochs, events, forbid, records
-from gateway.store.dialect import Dialect, Row
+from gateway.store.dialect import Dialect, Row, by_index
 from gateway.store.outbox import Claim
 from gateway.store.schema import deliveries, due, mailboxes, open_, taken, tenants
 from gateway.store.settles import lost, settle_all
@@ -27,13 +27,14 @@ def _due(_: Dialect) -> sa.Executable:
         deliveries.c.state == sa.literal_column("'scheduled'"),
         sa.and_(deliveries.c.state == sa.literal_column("'queued'"), deliveries.c.judged_us <= sa.bindparam("fresh")),
     )
-    return (
+    select = (
         sa.select(deliveries.c.tenant, deliveries.c.send_id, sa.func.min(deliveries.c.due_us).label("first_us"))
         .where(due, deliveries.c.due_us <= sa.bindparam("now"), stale)
         .group_by(deliveries.c.tenant, deliveries.c.send_id)
         .order_by(sa.literal_column("first_us"), deliveries.c.send_id)
         .limit(sa.bindparam("top"))
     )
+    return by_index(select, deliveries, "deliveries_due")
 
 
 def due_for_release(tx: Tx, *, fresh_us: int, limit: int) -> list[tuple[str, str]]:
