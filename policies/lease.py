@@ -23,7 +23,7 @@ STALE = Reason(
     strict=409,
 )
 EXPIRED = Reason(
-    "lease_expired", REFUSE, "7.1", "the lease is not alive", "acquire again, then check again", strict=409
+    "lease_expired", REFUSE, "7.1", "no lease of this token is alive", "acquire again, then check again", strict=409
 )
 REQUIRED = Reason(
     "lease_required", REFUSE, "7.1", "the mailbox demands a lease or a fencing token", "acquire a lease", strict=409

@@ -1,6 +1,8 @@
 """The chapter on commands of docs/cli.md, made from the tree of commands."""
 
+import functools
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any
@@ -54,12 +56,23 @@ def _command(name: str, command: Any) -> str:  # noqa: ANN401 - same
 
 def shared() -> str:
     """The options that many commands have in common, said once."""
-    known = {one.opts[0]: one for _, command in leaves() for one in options_of(command) if _shared(one)}
+    known = {one.opts[0]: one for _, command in leaves() for one in options_of(command) if _shared(one)}  # all alike
     return table(HEAD, [(_name(one), _default(one), _help(one)) for one in known.values()])
 
 
 def _shared(param: Any) -> bool:  # noqa: ANN401 - same
-    return param.opts[0] in SHARED
+    """Whether it is one of those that many have; another one of the same name stands with its command."""
+    return (param.opts[0], param.help) in _many()
+
+
+@functools.cache
+def _many() -> frozenset[tuple[str, str]]:
+    """Names of shared options, each with the sentence that most commands have for it."""
+    found = Counter(
+        (one.opts[0], one.help) for _, command in leaves() for one in options_of(command) if one.opts[0] in SHARED
+    )
+    said = {name: sentence for (name, sentence), _ in reversed(found.most_common())}
+    return frozenset(said.items())
 
 
 def _optional(params: list[Any]) -> bool:

@@ -91,6 +91,20 @@ def test_every_command_and_every_option_is_described() -> None:
         assert [word for word in words if f"`{word}" not in chapter] == [], name
 
 
+def test_an_option_that_means_something_else_than_its_namesakes_is_described_with_its_command() -> None:
+    shared, _, commands = page("docs/cli.md").partition("## Commands\n")
+    config, added, other = (
+        commands.partition(f"### `gateway {name}`\n")[2].partition("\n### ")[0]
+        for name in ("agents update-config", "profiles add", "init")
+    )
+
+    assert "| `--config FILE` |  | TOML file" in shared
+    assert "| `--config JSON` | (needed) | A JSON object" in config
+    assert not re.search("^Also .*`--config`", config, re.MULTILINE)
+    assert "| `--key KEY` |  | The API key (gk_live_...); without it, the first line of stdin." in added
+    assert re.search("^Also .*`--config`", other, re.MULTILINE)
+
+
 def test_every_route_and_every_member_is_described() -> None:
     http = page("docs/http.md")
     schemas: dict[str, Any] = docs_http.application().openapi()["components"]["schemas"]
@@ -196,13 +210,19 @@ def test_every_settings_file_that_is_shown_can_be_read(name: str) -> None:
 # --- the examples of README.md ----------------------------------------------------------------------------------------
 
 
+FORMS = (
+    *(r"req_[a-z0-9]+", r"agent_[0-9a-f]{12}", r"key_[0-9a-f]{16}", r"mbx_[0-9a-f]{16}", r"gk_live_\w{8}"),
+    *(r"\d{4}-\d\d-\d\dT[\d:.]+Z", r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+)
+
+
 def alike(shown: Any, seen: Any) -> bool:  # noqa: ANN401 - JSON
     """Whether what is shown is a part of what is seen; ids and times need only look alike."""
     if isinstance(shown, dict):
         return isinstance(seen, dict) and all(name in seen and alike(one, seen[name]) for name, one in shown.items())
     if isinstance(shown, list):
         return isinstance(seen, list) and len(shown) == len(seen) and all(map(alike, shown, seen))
-    for form in (r"req_[a-z0-9]+", r"\d{4}-\d\d-\d\dT[\d:.]+Z"):
+    for form in FORMS:
         if isinstance(shown, str) and re.fullmatch(form, shown):
             return isinstance(seen, str) and re.fullmatch(form, seen) is not None
     return bool(shown == seen)
@@ -224,6 +244,24 @@ async def test_the_two_sends_are_answered_as_the_readme_shows() -> None:
     assert alike(goes, first), first
     assert alike(goes_not, second), second
     assert len(asked) == 2
+
+
+async def test_key_lease_and_consensus_are_answered_as_the_page_on_http_shows() -> None:
+    """Whole answers: no member is left out, and none is in another case."""
+    whose, lease, consensus = (json.loads(text) for text in blocks("docs/http.md", "json"))
+    asked = [json.loads(text) for text in re.findall(r'`(\{"contactEmail": [^`]*\})`', page("docs/http.md"))]
+
+    async with stage() as up:
+        for agent in up.agents:
+            await agent.ask("POST", "/v1/agent/register", {"agentName": agent.name, "bindKey": True})
+        agent = up.agents[0]
+        known = await agent.ask("GET", "/v1/agent/whoami")
+        taken = await agent.ask("POST", "/v1/agent/coordination/lease", asked[0])
+        begun = await agent.ask("POST", "/v1/agent/coordination/consensus", asked[1])
+
+    for shown, seen in ((whose, known), (lease, taken), (consensus, begun)):
+        assert alike(shown, seen), seen
+        assert set(shown) == set(seen) - {"httpStatus"}
 
 
 def named_files() -> dict[str, str]:

@@ -79,9 +79,10 @@ def claim(
 ) -> None:
     """Make the key of an invitation, bound to an agent of its own, and print it, this once; no key is needed.
 
-    On another machine than the gateway's say where that is: `gateway adopt claim TOKEN --url URL`.
+    Say where the gateway is that has made the invitation: `gateway adopt claim TOKEN --url URL`. Without --url it is
+    GATEWAY_URL (not beside --profile), else the profile's where there is one, else http://127.0.0.1:8080.
 
-    It is written into the profile, where the other commands find it, unless there is one, or --json is given.
+    The key is written into the profile, where the other commands find it, unless there is one, or --json is given.
     """
     api = Api(url, token, as_json=as_json)  # the token stands where a key would: there is none yet
     made = api.ask("POST", CLAIM, body={"token": token}, retry="the invitation may have been used up").body

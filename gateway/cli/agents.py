@@ -62,12 +62,7 @@ def register(
             raise typer.BadParameter("is not JSON", param_hint="--metadata") from None
     api = Api(url, key, as_json=as_json)
     made = api.ask("POST", "/v1/agent/register", body=body).body
-    binding = member(made, "apiKeyBinding")
-    if binding in UNBOUND:
-        other = member(made, "boundToAgentId")
-        printing.note(f"warning: the key was not bound: {binding}{f' ({clean(other)})' if other else ''}")
-    if binding == "bound":
-        _warn_a_person(api)
+    _warn(api, made)
     if as_json:
         printing.document(made)
         return
@@ -76,9 +71,15 @@ def register(
     printing.pairs([(name, member(made, field)) for name, field in rows])
 
 
-def _warn_a_person(api: Api) -> None:
-    """Say so where the key that has just been bound to an agent is a person's."""
-    if "operator" in (member(api.ask("GET", "/v1/agent/whoami").body, "scopes") or []):
+def _warn(api: Api, made: object) -> None:
+    """Say what did not become of it; and so where the key that has just been bound to an agent is a person's."""
+    binding = member(made, "apiKeyBinding")
+    if binding in UNBOUND:
+        other = member(made, "boundToAgentId")
+        printing.note(f"warning: the key was not bound: {binding}{f' ({clean(other)})' if other else ''}")
+    if member(made, "refreshed") is False:
+        printing.note("warning: the agent acts by a key of its own, and was left as it was")
+    if binding == "bound" and "operator" in (member(api.ask("GET", "/v1/agent/whoami").body, "scopes") or []):
         printing.note(
             "warning: this is an operator's key, and it acts as this agent from now on; "
             "`gateway keys create --agent NAME` makes a key for an agent, `gateway keys unbind` takes this one back"
@@ -195,7 +196,7 @@ def renew_lease(
     elif renewed:
         printing.line(f"renewed until {when(member(got, 'expiresAt'))}", "good")
     else:
-        printing.line(f"not renewed: {member(got, 'reason')}; acquire again, then check again", "bad")
+        printing.line(f"not renewed: {member(got, 'reason')}; {member(got, 'nextAction')}", "bad")
     if not renewed:
         raise typer.Exit(1)
 

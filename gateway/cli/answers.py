@@ -12,6 +12,8 @@ Body = dict[str, Any]
 FAILED = frozenset({"blocked", "bounced", "unknown", "cancelled", "expired", "error"})
 """States in which a send has not done what was asked of it."""
 CARE = frozenset({"pending_approval", "deferred", "scheduled"})
+TO_LEAVE = frozenset({"pending_approval", "scheduled"})
+"""States in which a send has its time to leave still before it."""
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
@@ -25,6 +27,7 @@ def went_well(body: Body, *, dry_run: bool = False) -> bool:
 def explain(body: Body, *, dry_run: bool = False) -> None:
     """Print the answer of a send or of its dry run for people."""
     well = went_well(body, dry_run=dry_run)
+    leaves = clean(body.get("status")) in TO_LEAVE
     printing.line(_headline(body, well=well, dry_run=dry_run), _style(body, well=well))
     printing.pairs(
         [
@@ -34,7 +37,7 @@ def explain(body: Body, *, dry_run: bool = False) -> None:
             ("cooldown until", when(body.get("cooldownExpiresAt"))),
             ("try again", when(body.get("retryAt"), estimate=bool(body.get("estimate")))),
             ("next attempt", when(body.get("nextAttemptAt"))),
-            ("leaves at", when(body.get("scheduledAt"))),
+            ("leaves at", when(body.get("scheduledAt")) if leaves else None),
             ("next", body.get("nextAction")),
             ("request", body.get("requestId")),
             ("key", body.get("idempotencyKey")),

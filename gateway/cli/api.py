@@ -113,7 +113,13 @@ class Api:
             self._refuse(error, retry)
 
     def _missed(self, error: "Unreachable", retry: str) -> str:
+        from gateway.client.line import NO_TLS
+
         cause = clean(error.cause)
+        if error.cause == NO_TLS:
+            return f"{self.url}: {cause}; is it http:// there?"
+        if error.way == "unreached" and self.url.startswith("https:"):
+            return f"no gateway answers at {self.url} ({cause}); look at the URL, and at what ends TLS there"
         if error.way == "unreached":
             return f"no gateway answers at {self.url} ({cause}); start one with `gateway serve`, or give --url"
         if error.way == "late":
@@ -137,7 +143,8 @@ class Api:
         if decision:
             printing.note(f"a person may allow it: gateway decisions show {clean(decision)}, then confirm or reject it")
         if error.status == UNAUTHORIZED:
-            words = f"{words}; check --key, GATEWAY_KEY and {profile.place()}"
+            given = "--key" if profile.is_chosen() else "--key, GATEWAY_KEY"
+            words = f"{words}; check {given} and {profile.place()}"
         if error.status >= TEMPORARY and retry:
             words = f"{words}; {retry}"
         fail(f"{error.status} {member(body, 'error') or ''}: {words}" if error.status else words)

@@ -25,7 +25,10 @@ Types = Annotated[
     ),
 ]
 Contact = Annotated[str | None, typer.Option("--contact", metavar="ADDRESS", help="Only what is about this person.")]
-Since = Annotated[str | None, typer.Option("--since", metavar="ID", help="The id of an event: what came after it.")]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="ID", help="The id of an event, as --json shows it: what came after it."),
+]
 
 
 def list_events(
@@ -37,7 +40,10 @@ def list_events(
     key: options.Key = None,
     as_json: options.Json = False,
 ) -> None:
-    """List events, oldest first; where there are more, the id to go on after is told on stderr."""
+    """List events, oldest first; where there are more, the id to go on after is told on stderr.
+
+    Each event's own id, which --since takes, is in --json alone.
+    """
     api = Api(url, key, as_json=as_json)
     rows: list[Event] = []
     more = True
@@ -64,7 +70,7 @@ def listen(
     key: options.Key = None,
     as_json: options.Json = False,
 ) -> None:
-    """Print events as they happen, one on each line, until Ctrl-C; with --json one object on each line.
+    """Print events as they happen, one on each line, until Ctrl-C; with --json one object on each line, with its id.
 
     A connection that breaks is made again, which stderr says, and what happened meanwhile is told first. Exit code 0:
     stopped by Ctrl-C or SIGTERM; 1: the key is good no longer, or there is no gateway.

@@ -72,7 +72,7 @@ def create(
         printing.document(made)
         return
     printing.line(member(made, "rawKey"))
-    printing.note("this is the key; it is not shown again", "")
+    printing.note("this is the key; it is not shown again: `gateway profiles add NAME --url URL` keeps it", "")
     boxes = "all" if member(made, "scopeAllMailboxes") else _list(member(made, "mailboxes"))
     rows = [("id", member(made, "id")), ("label", member(made, "label")), ("scopes", _list(member(made, "scopes")))]
     printing.pairs([*rows, ("agent", member(made, "agentId")), ("mailboxes", boxes)])

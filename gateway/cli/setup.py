@@ -1,5 +1,6 @@
 """`init`, `migrate` and `version`: the commands that come before there is a running gateway."""
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -49,6 +50,7 @@ def init(
 
     What is there already stays as it is, so it may be run again. The key is shown once, when it is made, and written to
     the profile (~/.config/gateway/profile.toml, or what GATEWAY_PROFILE names), where the other commands find it.
+    Without a new key no profile is written: `gateway keys create` and `gateway profiles add` make one.
     """
     from gateway.cli.found import found, opened
     from gateway.core.address import AddressError, parse
@@ -58,8 +60,7 @@ def init(
     if not tenant or len(tenant) > 64 or not all(c.isascii() and (c.isalnum() or c in "._-") for c in tenant):  # noqa: PLR2004
         raise typer.BadParameter("must be 1 to 64 letters, digits, dots, dashes or underscores", param_hint="--tenant")
     try:
-        # The machine's own name may be one that nobody else could be mailed at.
-        special = settings.special_use | {settings.hostname}
+        special = settings.special_use | {settings.hostname}  # a name at which nobody else could be mailed will do here
         address = parse(mailbox or f"agent@{settings.hostname}", special_use=special)
     except AddressError as error:
         raise typer.BadParameter(f"{error.why}", param_hint="--mailbox") from None
@@ -72,15 +73,16 @@ def init(
     except (ValueError, GatewayError) as error:
         fail(error, 2 if isinstance(error, ValueError) else 1)
     body = {"tenantId": made.tenant, "mailboxId": made.mailbox.id, "address": made.mailbox.address}
-    if made.raw_key is not None:
+    kept = ""
+    if made.raw_key is None:
+        _unwritten(made.tenant, settings, config)
+    else:
         body["rawKey"] = made.raw_key
         kept = _keep(profile.Profile(url_of(settings), made.raw_key))
-    else:
-        kept = ""
     if as_json:
         printing.document(body)
-        return
-    _tell(body, kept)
+    else:
+        _tell(body, kept)
 
 
 def _keep(mine: profile.Profile) -> str:
@@ -98,14 +100,27 @@ def _keep(mine: profile.Profile) -> str:
         return ""
 
 
+def _unwritten(tenant: str, settings: "Settings", config: str | None) -> None:
+    """Say that no profile was written, and by which commands one is made."""
+    path = profile.place()
+    state = f"{path} stays as it is" if path.exists() else f"there is no {path}"
+    printing.note(f"no profile was written, as no key was made: {state}")
+    made = ["gateway", "keys", "create", "--label", "operator", "--scopes", "operator"]
+    made += [] if tenant == "default" else ["--tenant", tenant]
+    made += [] if config is None else ["--config", config]
+    name = path.stem if path.parent == profile.home() else str(path)
+    kept = ["gateway", "profiles", "add", name, "--url", url_of(settings), *(["--force"] if path.exists() else [])]
+    printing.note(f"to have one: `{shlex.join(made)}`, then `{shlex.join(kept)}`, which reads the key from stdin")
+
+
 def _tell(body: dict[str, str], kept: str) -> None:
     printing.line("the database is ready", "good")
     printing.pairs(
         [
             ("tenant", body["tenantId"]),
             ("mailbox", f"{body['address']} ({body['mailboxId']})"),
-            ("operator key", body.get("rawKey", "made earlier; `gateway keys create` makes another")),
-            ("profile", kept),
+            ("operator key", body.get("rawKey", "made earlier, and not shown again")),
+            ("profile", kept or "none was written"),
             ("next", "gateway serve"),
         ]
     )

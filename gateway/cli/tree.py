@@ -188,7 +188,7 @@ _group(
 _group("attachments", "Files to attach by their id.", {"upload": attachments.upload})
 _group(
     "keys",
-    "API keys, in the store that the settings name.",
+    "API keys: in the store that the settings name; over HTTP with --profile, --url or --key, or a variable for these.",
     {
         "create": keys.create,
         "list": keys.list_all,
@@ -222,6 +222,7 @@ _group(
     "profiles",
     "The gateways that you know, and which of them is meant.",
     {
+        "add": profiles.add,
         "list": profiles.list_profiles,
         "use": profiles.use,
         "show": profiles.show,

@@ -16,6 +16,7 @@ def whoami(url: options.Url = None, key: options.Key = None, as_json: options.Js
     agent = member(got, "agent_name")
     printing.line(f"{agent or 'bound to no agent'}, at {api.url}", "good")
     boxes = ", ".join(str(box["address"]) for box in objects(member(got, "mailboxes")))
-    rows = [("tenant", member(got, "tenant_id")), ("key", member(got, "key_prefix")), ("mailboxes", boxes)]
+    key_words = f"{member(got, 'key_id')} ({member(got, 'key_prefix')}...)"
+    rows = [("tenant", member(got, "tenant_id")), ("key", key_words), ("mailboxes", boxes)]
     rows += [("scopes", listed(member(got, "scopes"))), ("requests a minute", member(got, "requests_per_minute"))]
     printing.pairs([*rows, ("agent id", member(got, "agent_id"))])

@@ -69,15 +69,19 @@ class Hold:
         if done.renewed:
             self._renewed, self._until = began, done.expires_at or self._until
         else:
-            self._lose(f"the lease on {self._lease.contact_email} was not renewed: {done.reason}", done.reason)
+            self._lose(
+                f"the lease on {self._lease.contact_email} was not renewed: {done.reason}",
+                done.reason,
+                done.next_action,
+            )
 
     def failed(self, error: GatewayError, now: float) -> None:
         """Take an error: it is lost where asking again is of no use, or its time is over."""
         if isinstance(error, FOR_GOOD) or now >= self._renewed + self._minutes * 60:
             self._lose(f"the lease on {self._lease.contact_email} could not be renewed: {error}", "lease_expired")
 
-    def _lose(self, words: str, reason: str | None) -> None:
-        action = "acquire again, then check again"
+    def _lose(self, words: str, reason: str | None, then: str | None = None) -> None:
+        action = then or "acquire again, then check again"
         body = {"reason": reason or "lease_expired", "nextAction": action, "contactEmail": self._lease.contact_email}
         self._lost = LeaseLost(words, body=body)
 

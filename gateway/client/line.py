@@ -2,6 +2,7 @@
 
 import os
 import random
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,9 @@ CONNECT_SECONDS = 5.0
 PATIENCE = 60.0
 """The longest that is waited before something is asked again, in seconds."""
 AGAIN = frozenset({502, 503})
+NO_TLS = "what answers there does not speak TLS"
+PLAIN = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"})
+"""What OpenSSL calls an answer that is no record of TLS."""
 UNREACHED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
@@ -81,10 +85,18 @@ def cause_of(error: Exception) -> str:
     """The system's word for what went wrong, without the library's."""
     cause: BaseException | None = error
     while cause is not None:
+        if isinstance(cause, ssl.SSLError):  # its number is OpenSSL's, and none of the system's
+            return _of_tls(cause)
         if isinstance(cause, OSError) and cause.errno:
             return os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
         cause = cause.__cause__ or cause.__context__
     return str(error) or type(error).__name__
+
+
+def _of_tls(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}"
+    return NO_TLS if error.reason in PLAIN else f"TLS: {(error.reason or 'ended early').replace('_', ' ').lower()}"
 
 
 def _again(call: Call[Any]) -> Callable[[BaseException], bool]:

@@ -27,7 +27,10 @@ class Whoami(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent(Shape):
-    """An agent of the registry; `api_key_binding` says what became of the key that registered it."""
+    """An agent of the registry; `api_key_binding` says what became of the key that registered it.
+
+    `refreshed` is false where the agent acts by a key of its own, and was left as it was.
+    """
 
     id: str
     agent_name: str
@@ -36,6 +39,7 @@ class Agent(Shape):
     last_heartbeat: datetime | None = None
     api_key_binding: str | None = None
     bound_to_agent_id: str | None = None
+    refreshed: bool = True
     metadata: Json = field(default_factory=dict)
 
 
@@ -61,6 +65,7 @@ class Renewal(Shape):
     renewed: bool
     expires_at: datetime | None = None
     reason: str | None = None
+    next_action: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

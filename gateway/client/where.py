@@ -31,7 +31,11 @@ class Place:
 
 def find(url: str | None = None, key: str | None = None) -> Place:
     """Find the gateway and the key; a profile that was chosen by name goes before variables. Raises NotSetUp."""
-    if not profile.is_chosen():
+    unheeded = []
+    if profile.is_chosen():
+        given = {"GATEWAY_URL": url, "GATEWAY_KEY": key}
+        unheeded = [name for name, value in given.items() if value is None and os.environ.get(name)]
+    else:
         url, key = url or os.environ.get("GATEWAY_URL"), key or os.environ.get("GATEWAY_KEY")
     worries: list[str] = []
     known = None
@@ -47,15 +51,24 @@ def find(url: str | None = None, key: str | None = None) -> Place:
     if key is None and known is not None and _belongs(parts, urlsplit(known.url)):
         key = known.key
     if key is None:
-        place = profile.place()
-        why = f"the profile {place} is for another gateway" if known else f"there is no profile {place}"
-        remedy = "give one (--key, GATEWAY_KEY), or run `gateway init`"
+        why = f"the profile {profile.place()} is for another gateway" if known else _absent(unheeded)
+        give = "--key" if profile.is_chosen() else "--key, GATEWAY_KEY"
+        remedy = f"give one ({give}), or make a profile: `gateway profiles add`, or `gateway init` for a new gateway"
         raise NotSetUp("key", f"no API key for {url}: {why}; {remedy}")
+    if known is None and "GATEWAY_URL" in unheeded:
+        worries.append(f"{_absent(unheeded)}; {url} is asked")
     if not key.isascii() or not key.isprintable() or " " in key:
         raise NotSetUp("key", "the API key holds characters that no key has")
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         worries.append(f"the key goes to {parts.hostname} without TLS")
     return Place(url, key, tuple(worries))
+
+
+def _absent(unheeded: list[str]) -> str:
+    """That there is no profile, and which variables are not heeded because it was chosen by name."""
+    words = f"there is no profile {profile.place()}"
+    verb = "is" if len(unheeded) == 1 else "are"
+    return f"{words}, and beside --profile {' and '.join(unheeded)} {verb} not heeded" if unheeded else words
 
 
 def found(url: str | None, key: str | None) -> Place:

@@ -36,7 +36,7 @@ OWN_LEASE = "name a lease of the key's own agent: only its holder keeps it or gi
 NOWHERE = "nowhere"
 """An id that no lease has."""
 
-Minutes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Minutes = Annotated[float, Field(ge=0.001, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, le=WAIT_MAX, allow_inf_nan=False)]
 _LEASE = re.compile(r"[A-Za-z0-9-]{1,64}")
 
@@ -187,9 +187,10 @@ async def renew_lease(request: Request, lease_id: str, grant: Writing) -> Respon
     done: datetime | str = await _do(context, grant, wish)
     if not isinstance(done, str):
         return reply({"renewed": True, "expiresAt": instant(done)})
-    body = {"renewed": False, "reason": done}
+    then = next(one.next for one in context.reasons if one.slug == done)
+    body = {"renewed": False, "reason": done, "nextAction": then}
     if wishes_of(request).strict:
-        return problem(CONFLICT, done, "the lease was not renewed; acquire again, then check again", body)
+        return problem(CONFLICT, done, f"the lease was not renewed; {then}", body)
     return reply(body)
 
 
@@ -240,8 +241,6 @@ async def list_leases(request: Request, grant: Asking) -> Response:
 
     def read(tx: Tx) -> Sequence[Lease]:
         agent = None if asked.agent is None else known_agent(tx, grant.tenant, asked.agent).id
-        found = leases.living(tx, grant.tenant)
-        contact = None if asked.contact_email is None else asked.contact_email.key
-        return [one for one in found if contact in (None, one.contact) and agent in (None, one.agent)]
+        return leases.living(tx, grant.tenant, None if asked.contact_email is None else asked.contact_email.key, agent)
 
     return reply([_shown(lease, grant) for lease in await context_of(request).read(grant.tenant, read)])

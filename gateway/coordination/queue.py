@@ -1,19 +1,25 @@
 """Who waits at this process for which contact, served in the order in which they came (`waitSeconds`).
 
-Only the first of a line asks the store; it asks again when a lease on the contact was given back here, when one has run out,
-and every LOOK seconds for what other processes do. Processes do not know each other's lines.
+Only the first of a line asks the store; it asks again when a lease on the contact was given back here, when the one that it
+has seen has run out, and every LOOK seconds for what other processes do. Processes do not know each other's lines.
+
+A line moves from when a lease was given back, or has run out, until the store has said who has the contact now. Meanwhile
+everybody stands in it, the former holder too. At other times the holder passes it by and keeps what it has, and who does not
+wait is told what was seen last.
 """
 
 import asyncio
 import contextlib
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from math import inf
 
 from gateway.store.contacts import Acquire, Held, Lease
 
 LOOK = 1.0
-"""Seconds between two attempts of who is first in line."""
+"""Seconds between two attempts of who is first in line, and how long a line that moves is waited for by who does not wait."""
 MOST = 100
 """Requests of one caller that wait at once; one more is answered at once with who has the contact."""
 SOONEST = 0.01
@@ -38,15 +44,59 @@ class Wait:
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
+    """An agent in a line; it goes at `until`, but not before `least` while the line moves (times of the loop)."""
+
+    agent: str
+    until: float
+    least: float
     turn: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(slots=True)
 class _Line:
-    """`held` is by whom the contact was held when it was looked at last."""
+    """`held` is by whom the contact was held when it was looked at last, `ends` when its time is over.
+
+    `freed` is when a lease was given back, `looked` when the last look began (times of the loop).
+    """
 
     held: Held
+    ends: float
+    looked: float
+    freed: float = -inf
     waiters: deque[_Waiter] = field(default_factory=deque)
+
+    def moves(self) -> bool:
+        """Whether something has ended that nobody has looked at since."""
+        return self.freed > self.looked or _now() >= self.ends
+
+    def of(self, agent: str) -> bool:
+        """Whether this agent has the contact, as far as is known; it is not in its own way then."""
+        return self.held.agent == agent and not self.moves()
+
+    def left(self, waiter: _Waiter) -> float:
+        """Seconds that somebody goes on waiting."""
+        return (waiter.least if self.moves() else waiter.until) - _now()
+
+    def saw(self, held: Held, began: float) -> None:
+        """Take note of a look that began at `began`, and wake whom it concerns.
+
+        That is the holder of the lease, who keeps it, and behind the first those who may not wait any longer now.
+        """
+        self.held, self.ends, self.looked = held, _now() + held.left, max(began, self.looked)
+        for number, waiter in enumerate(self.waiters):
+            if (number and waiter.until < waiter.least) or (held.kind == "lease" and waiter.agent == held.agent):
+                waiter.turn.set()
+
+    def answer(self) -> Held:
+        """What stands in the way; where that should be over, the time to come back is after the next look."""
+        late = _now() - self.ends
+        if late < 0:
+            return self.held
+        return replace(self.held, retry_at=self.held.retry_at + timedelta(seconds=late + LOOK), left=LOOK)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class Queue:
@@ -61,14 +111,15 @@ class Queue:
     async def acquire(self, wish: Acquire, wait: Wait, attempt: Attempt) -> Lease | Held:
         """Acquire now, or in its turn while `wait` lasts; else what stands in the way is returned. `attempt` tries once.
 
-        Who does not wait does not pass by those who do. Of one caller MOST wait at once.
+        Who does not wait does not pass by those who do, and stands in a line that moves for LOOK seconds at most. Of one
+        caller MOST wait at once.
         """
-        line = self._lines.get((wish.tenant, wish.contact))
-        if line is None or wish.operator_reason is not None or line.held.agent == wish.agent:
-            got = await attempt(wish)
+        line, stands = self._lines.get((wish.tenant, wish.contact)), wait.seconds > 0
+        if line is None or wish.operator_reason is not None or line.of(wish.agent):
+            got = await self._try(wish, attempt)
         else:
-            got = line.held
-        if isinstance(got, Lease) or wait.seconds <= 0 or self._ended or self._callers[wait.caller] >= MOST:
+            got, stands = line.answer(), stands or line.moves()
+        if isinstance(got, Lease) or not stands or self._ended or self._callers[wait.caller] >= MOST:
             return got
         self._callers[wait.caller] += 1
         try:
@@ -79,20 +130,28 @@ class Queue:
             if not self._callers[wait.caller]:
                 del self._callers[wait.caller]
 
+    async def _try(self, wish: Acquire, attempt: Attempt) -> Lease | Held:
+        """Ask the store, and tell the line, if there is one by then."""
+        began = _now()
+        got = await attempt(wish)
+        line, seen = self._lines.get((wish.tenant, wish.contact)), got
+        if isinstance(seen, Lease):
+            seen = Held(seen.agent, seen.agent_name, seen.expires_at, "lease", seen.expires_at, wish.seconds)
+        if line is not None:
+            line.saw(seen, began)
+        return got
+
     async def _wait(self, wish: Acquire, held: Held, wait: Wait, attempt: Attempt) -> Lease | Held:
-        place = (wish.tenant, wish.contact)
-        line = self._lines.setdefault(place, _Line(held))
-        waiter = _Waiter()
+        place, now = (wish.tenant, wish.contact), _now()
+        line = self._lines.setdefault(place, _Line(held, now + held.left, now))
+        waiter = _Waiter(wish.agent, now + wait.seconds, now + max(wait.seconds, LOOK))
         line.waiters.append(waiter)
-        until = asyncio.get_running_loop().time() + wait.seconds
         try:
-            while await self._turn(line, waiter, until) and not await wait.gone():
-                got = await attempt(wish)
+            while await self._turn(line, waiter) and not await wait.gone():
+                got = await self._try(wish, attempt)
                 if isinstance(got, Lease):
-                    line.held = Held(got.agent, got.agent_name, got.expires_at, "lease", got.expires_at)
                     return got
-                line.held = got
-            return line.held
+            return line.answer()
         finally:
             first = line.waiters[0] is waiter
             line.waiters.remove(waiter)
@@ -101,19 +160,18 @@ class Queue:
             elif first:
                 line.waiters[0].turn.set()
 
-    async def _turn(self, line: _Line, waiter: _Waiter, until: float) -> bool:
-        """Wait until it is this waiter's turn to try; `False` when its time is over."""
-        loop = asyncio.get_running_loop()
+    async def _turn(self, line: _Line, waiter: _Waiter) -> bool:
+        """Wait until it is this waiter's turn to try, or its agent has the contact; `False` when its time is over."""
         while not self._ended:
-            left = until - loop.time()
+            left = line.left(waiter)
             if left <= 0:
                 return False
             first = line.waiters[0] is waiter
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(SOONEST, min(left, LOOK)) if first else left):
+                async with asyncio.timeout(max(SOONEST, min(left, LOOK, line.ends - _now())) if first else left):
                     await waiter.turn.wait()
             waiter.turn.clear()
-            if line.waiters[0] is waiter and (first or loop.time() < until):
+            if line.of(waiter.agent) or (line.waiters[0] is waiter and (first or line.left(waiter) > 0)):
                 return not self._ended
         return False
 
@@ -121,6 +179,7 @@ class Queue:
         """A lease on this contact was given back here."""
         line = self._lines.get((tenant, contact))
         if line is not None:
+            line.freed = _now()
             line.waiters[0].turn.set()
 
     def end(self) -> None:

@@ -48,11 +48,21 @@ class Registration(Shape):
 
 @router.post("/v1/agent/register", openapi_extra=takes(Registration))
 async def register_agent(request: Request, grant: Writing) -> Response:
-    """Register an agent or refresh the one of that name; `apiKeyBinding` says what became of the calling key."""
+    """Register an agent or refresh the one of that name; `apiKeyBinding` says what became of the calling key.
+
+    An agent that acts by a key of its own is refreshed by such a key or by an operator's; another key changes nothing of it,
+    and `refreshed` is false.
+    """
     asked = await take(request, Registration, grant)
     context = context_of(request)
     wish = Register(
-        grant.tenant, asked.agent_name, asked.agent_role, dict(asked.metadata), grant.key_id, asked.bind_key
+        grant.tenant,
+        asked.agent_name,
+        asked.agent_role,
+        dict(asked.metadata),
+        grant.key_id,
+        asked.bind_key,
+        "operator" in grant.scopes,
     )
     try:
         done = await context.writer.do(Rank.LEASE, (grant.tenant,), agent_config.register, (wish, asked.owner))
@@ -60,4 +70,5 @@ async def register_agent(request: Request, grant: Writing) -> Response:
         if asked.bind_key:
             context.auth.forget()
     body = shown(done.agent, grant.tenant) | {"apiKeyBinding": done.binding}
+    body |= {} if done.refreshed else {"refreshed": False}
     return reply(body if done.bound_to is None else body | {"boundToAgentId": done.bound_to})

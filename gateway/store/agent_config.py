@@ -89,7 +89,7 @@ def register(tx: Tx, wishes: Sequence[tuple[Register, str | None]]) -> list[Regi
 
 def _register(tx: Tx, wish: Register, owner: str | None) -> Registered:
     done = agents.register(tx, [wish])[0]
-    if owner is None:
+    if owner is None or not done.refreshed:
         return done
     options = {**done.agent.options, "owner": owner}
     set_agent_options(tx, wish.tenant, done.agent.id, options)

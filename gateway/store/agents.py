@@ -175,7 +175,7 @@ def set_mailbox_options(tx: Tx, tenant: str, mailbox: str, options: dict[str, An
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A wish to be in the registry; `key_id` is bound to the agent where `bind` is true."""
+    """A wish to be in the registry; with `bind` the key is bound to the agent; a `person` may refresh any agent."""
 
     tenant: str
     name: str
@@ -183,15 +183,17 @@ class Register:
     metadata: dict[str, Any] = field(default_factory=dict)
     key_id: str | None = None
     bind: bool = False
+    person: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The agent, and what became of the calling key's binding (one of the six words of Molted's public API)."""
+    """The agent, whether it was `refreshed`, and what became of the key (one of the six words of Molted's public API)."""
 
     agent: Agent
     binding: str
     bound_to: str | None = None
+    refreshed: bool = True
 
 
 def _upsert_agent(d: Dialect) -> sa.Executable:
@@ -218,6 +220,10 @@ def register(tx: Tx, wishes: Sequence[Register]) -> list[Registered]:
 
 
 def _register(tx: Tx, wish: Register) -> Registered:
+    known = None if wish.key_id is None or wish.person else find_agent(tx, wish.tenant, wish.name)
+    if known is not None and _of_another(tx, wish.tenant, known, wish.key_id or ""):
+        done = _bind(tx, wish.tenant, known, wish.key_id or "") if wish.bind else Registered(known, "not_requested")
+        return replace(done, refreshed=False)
     now = tx.now_of(wish.tenant)
     fresh = secrets.token_hex(6)
     row = {
@@ -233,13 +239,17 @@ def _register(tx: Tx, wish: Register) -> Registered:
     tx.run(_upsert_agent, row)
     agent = find_agent(tx, wish.tenant, wish.name)
     assert agent is not None  # noqa: S101  (just written)
-    happened = events.Event(wish.tenant, "agent.registered", actor=agent.id, data={"name": agent.name})
-    events.append(tx, [happened])
+    events.append(tx, [events.Event(wish.tenant, "agent.registered", actor=agent.id, data={"name": agent.name})])
     if not wish.bind:
         return Registered(agent, "not_requested")
     if wish.key_id is None:
         return Registered(agent, "not_applicable")
     return _bind(tx, wish.tenant, agent, wish.key_id)
+
+
+def _of_another(tx: Tx, tenant: str, agent: Agent, key_id: str) -> bool:
+    """Whether the agent acts by keys of its own, and this is none of them: it is left as it is."""
+    return keys.is_bound(tx, tenant, agent.id) and keys.known(tx, tenant, key_id).agent != agent.id
 
 
 def _bind(tx: Tx, tenant: str, agent: Agent, key_id: str) -> Registered:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from gateway.store import events, forbid, lease_events
 from gateway.store.dialect import Dialect, Row
-from gateway.store.facts import contact_rows
+from gateway.store.facts import contact_rows, live_rows
 from gateway.store.schema import agents, contacts
 from gateway.store.tx import Tx
 
@@ -52,7 +52,8 @@ class Lease:
 class Held:
     """Why a contact cannot be had now: by a lease, or by mail in flight (kind "send"); until when, as far as is known.
 
-    `retry_at` is when to come back: most mail in flight is settled long before its time is over.
+    `retry_at` is when to come back: most mail in flight is settled long before its time is over. `left` are the seconds
+    until then by the store's clock, which nobody else's need agree with.
     """
 
     agent: str
@@ -60,6 +61,7 @@ class Held:
     until: datetime
     kind: str
     retry_at: datetime
+    left: float
     request: str | None = None
 
 
@@ -140,39 +142,63 @@ def _upsert(d: Dialect) -> sa.Executable:
 class Book:
     """The contacts of one tenant that some wishes are about: read at once, changed in the wishes' order, written at once.
 
-    `freed` are contacts whose lease was given back before its end.
+    `freed` are contacts whose lease was given back before its end, `under_way` are live deliveries to those that may be.
+    Who only keeps a lease, or finds another's, touches no mail.
     """
 
     def __init__(self, tx: Tx, tenant: str, wishes: Iterable[Wish]) -> None:
-        """Read the contacts, the mail in flight to them, and the names of who wants one or has such mail."""
+        """Read the contacts, the mail in flight that matters to the wishes, and the names of who wants a contact."""
         self.tx, self.tenant, self.now = tx, tenant, tx.now_of(tenant)
         self.freed: set[str] = set()
         self._changed: dict[str, dict[str, Any]] = {}
         self._happened: list[events.Event] = []
         self._told: int | None = None
-        keys, ids, who = set[str](), set[str](), set[str]()
-        for wish in wishes:
-            if isinstance(wish, Acquire):
-                keys.add(wish.contact)
-                who.add(wish.agent)
-            else:
-                ids.add(wish.lease)
-        found = self._look(contact_rows, "keys", keys) + self._look(_by_lease, "ids", ids)
+        taking = [wish for wish in wishes if isinstance(wish, Acquire)]
+        leases = {wish.lease for wish in wishes if not isinstance(wish, Acquire)}
+        found = self._look(contact_rows, "keys", {wish.contact for wish in taking}) + self._look(
+            _by_lease, "ids", leases
+        )
         self.rows: dict[str, dict[str, Any]] = {}
         for row in found:
             self.rows.setdefault(row["key"], dict(row))
         self._leases = {row["lease_id"]: row for row in self.rows.values()}
-        # A permit, which takes no tenant's lock, comes before this look or after it.
-        self.flights: defaultdict[str, list[Row]] = defaultdict(list)
-        for row in forbid.live_to(tx, tenant, sorted(keys | self.rows.keys())):
-            self.flights[row["contact"]].append(row)
-        who |= {row["actor"] for rows in self.flights.values() for row in rows}
-        named = self._look(_names, "ids", who) if keys else []
-        self._names = {row["id"]: row["name"] for row in named}
+        self._flights: dict[str, list[Row]] = {}
+        self._fly({wish.contact for wish in taking if wish.operator_reason is not None or not self.lives(wish.contact)})
+        back = [self._leases.get(wish.lease) for wish in wishes if isinstance(wish, Release)]
+        self.under_way: defaultdict[str, list[Row]] = defaultdict(list)
+        for row in self._look(live_rows, "keys", {row["key"] for row in back if row is not None}):
+            self.under_way[row["contact"]].append(row)
+        self._names: dict[str, str] = {}
+        others = {row["actor"] for rows in self._flights.values() for row in rows}
+        self._learn({wish.agent for wish in taking} | others)
 
     def _look(self, builder: Any, name: str, values: Iterable[str]) -> list[Row]:  # noqa: ANN401  (a statement)
         values = sorted(values)
         return self.tx.rows(builder, {"tenant": self.tenant, name: self.tx.array(values)}) if values else []
+
+    def _fly(self, keys: Iterable[str]) -> None:
+        """Read what is in flight to contacts that may be taken, and lock it.
+
+        A permit, which takes no tenant's lock, comes before this look or after it.
+        """
+        keys = sorted(keys)
+        self._flights |= {key: [] for key in keys}
+        for row in forbid.live_to(self.tx, self.tenant, keys) if keys else ():
+            self._flights[row["contact"]].append(row)
+
+    def _learn(self, agents: Iterable[str]) -> None:
+        self._names |= dict.fromkeys(agents, "") | {row["id"]: row["name"] for row in self._look(_names, "ids", agents)}
+
+    def lives(self, contact: str) -> bool:
+        """Whether a contact has a lease that lives."""
+        row = self.rows.get(contact)
+        return row is not None and bool(row["expires_us"] > self.now)
+
+    def flights(self, contact: str) -> list[Row]:
+        """The live deliveries to a contact that is to be taken, locked."""
+        if contact not in self._flights:  # it was given back a moment ago
+            self._fly([contact])
+        return self._flights[contact]
 
     def take_over(self, contact: str, agent: str) -> tuple[str, ...]:
         """Stop the mail in flight of everybody but `agent` to a contact. Returns the request ids."""
@@ -181,7 +207,9 @@ class Book:
 
     def name(self, agent: str) -> str:
         """An agent's name; "" where it has gone."""
-        return str(self._names.get(agent, ""))
+        if agent not in self._names:
+            self._learn([agent])
+        return self._names[agent]
 
     def of_lease(self, lease: str) -> dict[str, Any] | None:
         """The row of the contact that this lease is on; `None` where the contact has another lease since, or none."""

@@ -30,7 +30,7 @@ def serve(tx: Tx, wishes: Sequence[Wish]) -> list[Answer]:
     Why not is lease_expired or stale_fencing_token; AnothersLeaseError where `bound` forbids it. Those of one tenant cost
     as many statements as one alone does.
     """
-    tenants = dict.fromkeys(wish.tenant for wish in wishes)
+    tenants = sorted({wish.tenant for wish in wishes})  # rows are locked in one order, in all transactions
     books = {tenant: Book(tx, tenant, [w for w in wishes if w.tenant == tenant]) for tenant in tenants}
     done = [_serve(books[wish.tenant], wish) for wish in wishes]
     for book in books.values():
@@ -48,13 +48,13 @@ def _acquire(book: Book, wish: Acquire) -> Lease | Held:
     """Give the contact to the agent. Extending one's own live lease keeps token and id."""
     now, row = book.now, book.rows.get(wish.contact)
     until = now + round(wish.seconds * US)
-    alive = row is not None and row["expires_us"] > now
+    alive = book.lives(wish.contact)
     operator = wish.operator_reason is not None
     if row is not None and alive and row["owner"] == wish.agent:
         return _lease(book, wish, _extend(book, row, until, wish.intent))
     if row is not None and alive and not operator:
-        ends = from_us(row["expires_us"])
-        return Held(row["owner"], row.get("owner_name") or book.name(row["owner"]), ends, "lease", ends)
+        ends, left = from_us(row["expires_us"]), (row["expires_us"] - now) / US
+        return Held(row["owner"], row.get("owner_name") or book.name(row["owner"]), ends, "lease", ends, left)
     flights = _flights_of_others(book, wish)
     for flight in flights if not operator else ():
         young = now < flight["since_us"] + round(wish.flight_max * US)
@@ -102,7 +102,7 @@ def _flights_of_others(book: Book, wish: Acquire) -> list[Row]:
     """Mail in flight of other agents that keeps the contact, oldest first."""
     others = [
         row
-        for row in book.flights.get(wish.contact, ())
+        for row in book.flights(wish.contact)
         if row["state"] != "unknown" and not row["internal"] and Kind(row["kind"]).leased and row["actor"] != wish.agent
     ]
     return sorted(others, key=lambda row: (row["since_us"], row["send_id"]))
@@ -110,8 +110,9 @@ def _flights_of_others(book: Book, wish: Acquire) -> list[Row]:
 
 def _held_by(book: Book, flight: Row, wish: Acquire) -> Held:
     until = max(flight["since_us"] + round(wish.flight_max * US), book.now + US)
-    again = from_us(min(until, book.now + LOOK_AGAIN_US))
-    return Held(flight["actor"], book.name(flight["actor"]), from_us(until), "send", again, flight["send_id"])
+    again, name = min(until, book.now + LOOK_AGAIN_US), book.name(flight["actor"])
+    left = (again - book.now) / US
+    return Held(flight["actor"], name, from_us(until), "send", from_us(again), left, flight["send_id"])
 
 
 def _lease(book: Book, wish: Acquire, row: dict[str, Any], withdrew: tuple[str, ...] = ()) -> Lease:
@@ -169,12 +170,12 @@ def _release(book: Book, wish: Release) -> Released | AnothersLeaseError:
         return Released(released=False, reason="not_your_lease")
     row = book.change(row["key"], expires_us=0)
     book.freed.add(row["key"])
-    flying = [r for r in book.flights.get(row["key"], ()) if r["actor"] == row["owner"] and r["state"] != "unknown"]
+    flying = [r for r in book.under_way.get(row["key"], ()) if r["actor"] == row["owner"] and r["state"] != "unknown"]
     book.tell(lease_events.happened(wish.tenant, "released", row))
     return Released(released=True, in_flight=tuple(sorted({r["send_id"] for r in flying})), contact=row["key"])
 
 
-def _living(_: Dialect) -> sa.Executable:
+def _alive() -> sa.Select[Any]:
     owner = sa.and_(agents.c.tenant == contacts.c.tenant, agents.c.id == contacts.c.owner)
     return (
         sa.select(contacts, agents.c.name.label("owner_name"))
@@ -184,9 +185,24 @@ def _living(_: Dialect) -> sa.Executable:
     )
 
 
-def living(tx: Tx, tenant: str) -> list[Lease]:
-    """All leases that live by the store's clock, newest first."""
-    rows = tx.rows(_living, {"tenant": tenant, "now": tx.now_of(tenant)})
+def _living(_: Dialect) -> sa.Executable:
+    return _alive()
+
+
+def _living_of(_: Dialect) -> sa.Executable:
+    return _alive().where(contacts.c.owner == sa.bindparam("who"))
+
+
+def _living_on(_: Dialect) -> sa.Executable:
+    return _alive().where(contacts.c.key == sa.bindparam("contact"))
+
+
+def living(tx: Tx, tenant: str, contact: str | None = None, agent: str | None = None) -> list[Lease]:
+    """The leases that live by the store's clock, newest first: all, or those on one contact (its key), or of one agent."""
+    statement = _living_on if contact is not None else _living_of if agent is not None else _living
+    about = {"tenant": tenant, "now": tx.now_of(tenant)}
+    more = {"contact": contact} if contact is not None else {} if agent is None else {"who": agent}
+    rows = [row for row in tx.rows(statement, about | more) if agent in (None, row["owner"])]
     return [
         Lease(
             r["lease_id"],

@@ -12,7 +12,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 def asked(*args: str, **variables: str) -> str:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GATEWAY_")}
-    around = kept | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"} | variables
+    around = kept | variables
     done = subprocess.run(
         [sys.executable, "-m", "gateway", *args], env=around, capture_output=True, text=True, check=False, timeout=60
     )
@@ -26,6 +26,19 @@ def test_each_shell_gets_its_script(shell: str) -> None:
 
     assert f"_GATEWAY_COMPLETE=complete_{shell}" in script
     assert "gateway" in script
+
+
+def test_another_word_is_no_shell() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway", "--show-completion", "abacus"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'abacus' is not one of" in done.stderr
 
 
 def told(shell: str, words: str, **variables: str) -> str:

@@ -12,7 +12,7 @@ BY_ID: dict[str, tuple[str, ...]] = {
     "adopt revoke": (),
     "agents config": (),
     "agents consensus get": (),
-    "agents consensus vote": ("--vote", "approve", "--agent-name", "voter"),
+    "agents consensus vote": ("--vote", "approve", "--agent-name", "voter-on-dots"),
     "agents get": (),
     "agents release-lease": (),
     "agents renew-lease": (),
@@ -21,7 +21,7 @@ BY_ID: dict[str, tuple[str, ...]] = {
     "decisions confirm": (),
     "decisions reject": (),
     "decisions show": (),
-    "keys bind": ("--agent-name", "voter"),
+    "keys bind": ("--agent-name", "voter-on-dots"),
     "keys narrow": ("--scopes", "read"),
     "keys revoke": (),
     "keys unbind": (),
@@ -53,7 +53,7 @@ def test_every_command_that_takes_an_id_is_here() -> None:
 @pytest.fixture
 def voter(at: Run) -> None:
     """An agent of whom the gateway knows: only the id is wrong."""
-    assert at("agents", "register", "--agent-name", "voter", "--no-bind-key").exit_code == 0
+    assert at("agents", "register", "--agent-name", "voter-on-dots", "--no-bind-key").exit_code == 0
 
 
 @pytest.mark.parametrize("name", [*BY_ID, "requests show --trace"])

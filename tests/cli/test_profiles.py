@@ -146,3 +146,40 @@ def test_a_profile_that_is_named_goes_before_variables(
     assert run("agents", "leases", "--profile", "up").exit_code == 0
     other = run("agents", "leases", "--profile", "up", "--key", THERE.key)
     assert other.stderr.startswith("error: 401 ")
+
+
+@pytest.mark.parametrize(
+    ("named", "starred", "says"),
+    [
+        ("profile", ["profile"], ""),
+        ("there", ["there"], "GATEWAY_PROFILE names the one that is meant: {home}/there.toml\n"),
+        ("gone", [], "the profile that GATEWAY_PROFILE names is missing: {home}/gone.toml\n"),
+        ("{home}/there.toml", ["there"], "GATEWAY_PROFILE names the one that is meant: {home}/there.toml\n"),
+    ],
+)
+def test_the_star_stands_at_the_one_that_the_variable_means(
+    run: Run, two: Path, monkeypatch: pytest.MonkeyPatch, named: str, starred: list[str], says: str
+) -> None:
+    monkeypatch.setenv("GATEWAY_PROFILE", named.format(home=two))
+
+    listed, told = run("profiles", "list"), json.loads(run("profiles", "list", "--json").stdout)
+
+    assert [line.split()[1] for line in listed.stdout.splitlines() if line.startswith("*")] == starred
+    assert [one["name"] for one in told if one["meant"]] == starred
+    assert [one["name"] for one in told if one["default"]] == ["profile"]
+    assert listed.stderr == says.format(home=two)
+
+
+def test_a_default_that_has_gone_is_said_to_be_missing(run: Run, two: Path) -> None:
+    run("profiles", "use", "there")
+    (two / "there.toml").unlink()
+
+    assert run("profiles", "list").stderr == f"the profile that is meant is missing: {two}/there.toml\n"
+
+
+def test_a_variable_that_names_what_is_chosen_wins_over_nothing(
+    run: Run, two: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_PROFILE", "there")
+
+    assert run("profiles", "use", "there").stderr == ""

@@ -133,11 +133,13 @@ def test_copies_are_recipients_too(at: Run, running: Up) -> None:
 def test_a_scheduled_mail_waits_and_can_be_cancelled(at: Run) -> None:
     sent = body_of(at(*mail("later@example.net", "--schedule", LATER, "--json")))
     assert sent["status"] == "scheduled"
+    assert f" leaves at   {LATER} (in " in at("requests", "show", sent["requestId"]).stdout
 
     cancelled = at("requests", "cancel", sent["requestId"])
 
     assert (cancelled.exit_code, cancelled.stdout) == (0, "cancelled: nothing has left\n")
     assert body_of(at("requests", "show", sent["requestId"], "--json"))["status"] == "cancelled"
+    assert "leaves at" not in at("requests", "show", sent["requestId"]).stdout
 
 
 def test_what_has_left_cannot_be_cancelled(at: Run) -> None:

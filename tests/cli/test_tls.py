@@ -1,9 +1,11 @@
 """`gateway tls self-signed`: a certificate that a client takes who was told to, for the names that were asked for."""
 
+import contextlib
 import json
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,42 @@ def test_what_is_there_is_replaced_only_by_force(run: Run, bare: Path) -> None:
 
 def test_what_is_no_name_is_refused(run: Run) -> None:
     assert run("tls", "self-signed", "--name", "no name").exit_code == 2
+
+
+def answered(run: Run, act: Callable[[socket.socket], object]) -> str:
+    """What `whoami` says of a server on the loopback that does this with its only connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"https://127.0.0.1:{listening.getsockname()[1]}"
+
+        def serve() -> None:
+            with listening.accept()[0] as connection, contextlib.suppress(OSError):
+                act(connection)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        asked = run("whoami", "--url", url, "--key", "gk_live_x")
+        thread.join(10)
+    assert asked.exit_code == 1
+    return asked.stderr
+
+
+def test_a_certificate_that_is_not_trusted_is_called_that(run: Run, bare: Path) -> None:
+    run("tls", "self-signed")
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(bare / "gateway-cert.pem", bare / "gateway-key.pem")
+
+    said = answered(run, lambda connection: server.wrap_socket(connection, server_side=True).close())
+
+    assert "(its certificate is not trusted: self" in said
+    assert "signed certificate)" in said
+
+
+def test_a_handshake_that_fails_is_told_in_the_words_of_tls(run: Run) -> None:
+    def refuse(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.sendall(b"\x15\x03\x03\x00\x02\x02\x28")  # an alert: handshake_failure (RFC 8446, section 6)
+
+    said = answered(run, refuse)
+
+    assert "(TLS: " in said
+    assert "handshake failure)" in said

@@ -12,6 +12,7 @@ from typer.main import get_command
 
 from gateway.cli.tree import app
 from tests.cli.conftest import Run
+from tests.cli.processes import Up
 
 HEAVY = {"alembic", "aiosmtpd", "aiosmtplib", "fastapi", "httpx", "pydantic", "rich.console", "sqlalchemy", "uvicorn"}
 
@@ -23,8 +24,8 @@ COMMANDS = [
     "contacts list", "contacts sync", "decisions confirm", "decisions list", "decisions reject", "decisions show",
     "demo", "doctor", "events list", "init", "keys bind", "keys create", "keys list", "keys narrow", "keys revoke",
     "keys unbind", "listen", "mailboxes add", "mailboxes list", "mailboxes pause", "mailboxes resume", "mailboxes set",
-    "mailboxes show", "mcp", "migrate", "profiles list", "profiles show", "profiles use", "relay pause", "relay resume",
-    "relay status", "requests cancel", "requests list", "requests resolve", "requests show", "send", "send batch",
+    "mailboxes show", "mcp", "migrate", "profiles add", "profiles list", "profiles show", "profiles use", "relay pause",
+    "relay resume", "relay status", "requests cancel", "requests list", "requests resolve", "requests show", "send", "send batch",
     "serve", "sink", "suppressions add", "suppressions check", "suppressions export", "suppressions import",
     "suppressions list", "suppressions remove", "templates add-version", "templates create", "templates get",
     "templates lint", "templates list", "templates publish", "templates render", "tls self-signed", "version", "whoami",
@@ -203,3 +204,41 @@ def test_where_nobody_listens_the_url_and_the_command_are_named(run: Run) -> Non
     assert result.exit_code == 1
     assert f"no gateway answers at http://127.0.0.1:{port}" in result.stderr
     assert "gateway serve" in result.stderr
+
+
+def test_where_no_tls_is_spoken_that_is_said(run: Run, running: Up) -> None:
+    result = run("whoami", "--url", running.url.replace("http:", "https:"), *KEY)
+
+    assert result.exit_code == 1
+    assert result.stderr.endswith("what answers there does not speak TLS; is it http:// there?\n")
+
+
+def test_where_nobody_listens_for_tls_nobody_is_told_to_start_a_gateway(run: Run) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"https://127.0.0.1:{taken.getsockname()[1]}"
+    result = run("whoami", "--url", url, *KEY)
+
+    assert f"no gateway answers at {url} (Connection refused); look at the URL" in result.stderr
+
+
+def test_who_asks_whose_key_it_is_is_told_the_id_that_other_commands_take(at: Run) -> None:
+    told = json.loads(at("whoami", "--json").stdout)
+
+    assert f" {told['key_id']} ({told['key_prefix']}...)\n" in at("whoami").stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("events list", "id, which --since takes, is in --json alone"),
+        ("listen", "with --json one object on each line, with its id"),
+        ("keys", "in the store that the settings name; over HTTP with"),
+        ("adopt claim", "else the profile's where there is one, else http://127.0.0.1:8080"),
+    ],
+)
+def test_help_says_what_was_asked_of_it(run: Run, command: str, says: str) -> None:
+    shown = run(*command.split(), "--help").stdout
+
+    assert says in " ".join(shown.replace("\u2502", " ").split())

@@ -48,7 +48,7 @@ def test_a_lease_is_kept_beyond_its_time(agent: Callable[[str], Either], at: str
 
 
 def test_the_next_request_of_the_block_is_told_that_the_lease_is_lost(make: Make) -> None:
-    steps = (said(200, LEASE), said(200, {"renewed": False, "reason": "stale_fencing_token"}))
+    steps = (said(200, LEASE), said(200, {"renewed": False, "reason": "stale_fencing_token", "nextAction": "discard"}))
     with scripted(*steps) as server:
         client = make(server.url, KEY)
         with client.lease("pat@example.net", minutes=QUICK, keep=True) as lease:
@@ -60,7 +60,7 @@ def test_the_next_request_of_the_block_is_told_that_the_lease_is_lost(make: Make
 
     assert (caught.value.reason, caught.value.next_action) == (
         "stale_fencing_token",
-        "acquire again, then check again",
+        "discard",
     )
     assert [path.partition(" ")[0] for path, _, _ in server.asked] == ["POST", "PUT"]
 

@@ -164,6 +164,7 @@ async def test_an_operator_takes_a_contact_over_at_once_with_a_reason(door: Door
         ({"contactEmail": [PAT]}, ["contactEmail"]),
         ({"durationMinutes": 0}, ["durationMinutes"]),
         ({"durationMinutes": -5}, ["durationMinutes"]),
+        ({"durationMinutes": 1e-9}, ["durationMinutes"]),
         ({"durationMinutes": True}, ["durationMinutes"]),
         ({"durationMinutes": "30"}, ["durationMinutes"]),
         ({"durationMinutes": 1440.5}, ["durationMinutes"]),
@@ -243,7 +244,7 @@ async def test_what_has_ended_is_not_kept(door: Door) -> None:
     told = await renew(door, body["id"], fencingToken=body["fencingToken"])
     strict = await door.call("PUT", f"{LEASE}/{body['id']}", {"fencingToken": 1}, headers=STRICT)
 
-    assert told == {"renewed": False, "reason": "lease_expired"}
+    assert told == {"renewed": False, "reason": "lease_expired", "nextAction": "acquire again, then check again"}
     assert problem(strict, 409, "lease_expired")["renewed"] is False
 
 
@@ -252,7 +253,11 @@ async def test_an_old_holder_keeps_and_releases_nothing(door: Door) -> None:
     door.world.advance(61)
     new = await lease(door, by="b")
 
-    assert (await renew(door, old["id"], fencingToken=old["fencingToken"]))["reason"] == "stale_fencing_token"
+    told = await renew(door, old["id"], fencingToken=old["fencingToken"])
+    assert (told["reason"], told["nextAction"]) == (
+        "stale_fencing_token",
+        "discard the draft; never resend with the old token",
+    )
     assert (await release(door, old["id"]))["released"] is False
     assert [one["id"] for one in (await door.get(LEASES)).json()] == [new["id"]]
 

@@ -50,6 +50,41 @@ async def test_a_key_is_bound_for_good_and_acts_as_the_agent_at_once(door: Door)
     assert door.world.record(sent["requestId"]).agent == bound["id"]
 
 
+@pytest.mark.parametrize(
+    ("by", "bind", "binding"),
+    [
+        ("b", True, "bound_to_other_agent"),
+        ("b", False, "not_requested"),
+        ("free", True, "agent_has_other_key"),
+        ("free", False, "not_requested"),
+    ],
+)
+async def test_an_agent_with_a_key_of_its_own_is_left_as_it_is_by_others(
+    door: Door, by: str, bind: bool, binding: str
+) -> None:
+    mine = await register(door, "a", agentName="a", agentRole="outbound", metadata={"mine": 1}, owner="sales")
+    door.world.advance(600)
+
+    told = await register(door, by, agentName="a", bindKey=bind, metadata={"theirs": 1}, owner="nobody")
+    kept = (await door.get(f"/v1/agent/agents/{mine['id']}")).json()
+
+    assert (told["apiKeyBinding"], told["refreshed"], told["id"]) == (binding, False, mine["id"])
+    names = ("agentRole", "metadata", "owner", "lastHeartbeat")
+    assert [kept[name] for name in names] == [mine[name] for name in names]
+
+
+@pytest.mark.parametrize("by", ["a", "operator"])
+async def test_its_own_key_and_a_person_refresh_it(door: Door, by: str) -> None:
+    first = await register(door, "a", agentName="a")
+    door.world.advance(600)
+
+    told = await register(door, by, agentName="a", metadata={"new": 1})
+
+    assert "refreshed" not in told
+    assert told["metadata"] == {"new": 1}
+    assert told["lastHeartbeat"] > first["lastHeartbeat"]
+
+
 async def test_a_key_of_another_agent_is_never_pointed_elsewhere(door: Door) -> None:
     body = await register(door, by="a", bindKey=True)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.core.address import parse
 from gateway.store import leases, schema
-from gateway.store.contacts import Acquire, AnothersLeaseError, Release, Renew, Wish
+from gateway.store.contacts import Acquire, AnothersLeaseError, Held, Release, Released, Renew, Wish
 from gateway.store.dialect import Builder, Dialect
 from gateway.store.tx import Statements, Tx
 from tests.databases import Databases
@@ -119,3 +119,31 @@ async def test_many_wishes_cost_as_many_statements_as_one(databases: Databases) 
             return int(made.call_count)
 
         assert cost(50, "y") == cost(1, "x")
+
+
+async def test_who_keeps_a_lease_or_finds_another_one_touches_no_mail(databases: Databases) -> None:
+    async with a_world(databases) as world:
+        kept = await world.lease("a")
+        a, b = world.agent["a"], world.agent["b"]
+        wishes: list[Wish] = [Renew(TENANT, a, kept.id, None, 60), Renew(TENANT, a, "nowhere", None, 60)]
+        wishes += [Acquire(TENANT, who, kept.contact, kept.address, "", 60) for who in (a, b)]
+        with mock.patch.object(Statements, "made", autospec=True, side_effect=Statements.made) as made:
+            world.store.write((TENANT,), lambda tx: leases.serve(tx, wishes))
+
+        used = {call.args[1].__name__ for call in made.call_args_list}
+        assert {"contact_rows", "_by_lease", "_upsert"} <= used
+        assert used.isdisjoint({"_live_of", "live_rows", "_ahead"})
+
+
+async def test_a_contact_that_was_given_back_a_moment_ago_is_closed_by_mail_in_flight(databases: Databases) -> None:
+    async with a_world(databases) as world:
+        kept = await world.lease("a")
+        await world.send("a", kept.address)
+        wish = Acquire(TENANT, world.agent["b"], kept.contact, kept.address, "", 60)
+
+        given, held = world.store.write((TENANT,), lambda tx: leases.serve(tx, [Release(TENANT, None, kept.id), wish]))
+
+        assert isinstance(given, Released)
+        assert given.released
+        assert isinstance(held, Held)
+        assert (held.kind, held.agent_name) == ("send", "a")

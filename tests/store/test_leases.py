@@ -39,7 +39,9 @@ async def test_another_agents_live_lease_is_told_with_its_holder_and_end(world: 
 
     held = await world.acquire("b")
 
-    assert held == Held(world.agent["a"], "a", lease.expires_at, "lease", lease.expires_at)
+    assert isinstance(held, Held)
+    assert held == Held(world.agent["a"], "a", lease.expires_at, "lease", lease.expires_at, held.left)
+    assert 0 < held.left < 60
 
 
 @pytest.mark.parametrize("end", ["release", "expiry", "restart"])

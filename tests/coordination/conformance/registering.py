@@ -1,5 +1,6 @@
 """The rows of the chapter on registering an agent and binding a key to it."""
 
+from dataclasses import replace
 from typing import Any
 
 from tests.coordination.conformance.rows import (
@@ -51,6 +52,10 @@ def registration(by: str = "key", **body: Any) -> Http:
 def binding(word: str, **more: Any) -> Want:
     """A registration whose binding ended so."""
     return Want(registered(apiKeyBinding=word, **more), ours=SHOWN, show=("apiKeyBinding", *more))
+
+
+LEFT_ALONE = replace(binding("agent_has_other_key", id="$other", agentName="other-agent"), ours=(*SHOWN, "refreshed"))
+"""An agent with a key of its own is not refreshed by another one."""
 
 
 REGISTERING = Part(
@@ -182,7 +187,7 @@ REGISTERING = Part(
         Row(
             "`agent_has_other_key`: another key answers for the agent, so this one is not bound. The status is 200.",
             registration(agentName="other-agent", bindKey=True),
-            binding("agent_has_other_key", id="$other", agentName="other-agent"),
+            LEFT_ALONE,
             (OTHER,),
         ),
         Row(
