@@ -103,10 +103,10 @@ async def acquire_lease(request: Request, grant: Writing) -> Response:
 
     waited = False
 
-    async def attempt(wish: Acquire) -> Lease | Held:
+    async def attempt(wish: Acquire) -> Lease | Held | None:
         if waited:
             await _still(request, grant, wish)
-        answer: Lease | Held = await _do(context, grant, wish)
+        answer: Lease | Held | None = await _do(context, grant, wish)
         return answer
 
     def begins() -> None:

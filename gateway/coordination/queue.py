@@ -25,7 +25,8 @@ MOST = 100
 SOONEST = 0.01
 """Seconds to wait at least: a lease that ends now has not yet ended."""
 
-Attempt = Callable[[Acquire], Awaitable[Lease | Held]]
+Attempt = Callable[[Acquire], Awaitable[Lease | Held | None]]
+"""`None` where the contact is free and the wish is to keep it."""
 Gone = Callable[[], Awaitable[bool]]
 
 
@@ -114,11 +115,14 @@ class Queue:
         Who does not wait does not pass by those who do, and stands in a line that moves for LOOK seconds at most. Of one
         caller MOST wait at once.
         """
-        line, stands = self._lines.get((wish.tenant, wish.contact)), wait.seconds > 0
-        if line is None or wish.operator_reason is not None or line.of(wish.agent):
-            got = await self._try(wish, attempt)
-        else:
+        place, stands, got = (wish.tenant, wish.contact), wait.seconds > 0, None
+        operator = wish.operator_reason is not None
+        if not operator and (line := self._lines.get(place)) is not None and line.of(wish.agent):
+            got = await self._try(replace(wish, keeps=True), attempt)
+        if got is None and not operator and (line := self._lines.get(place)) is not None:
             got, stands = line.answer(), stands or line.moves()
+        while got is None:  # once: only who keeps is told that the contact is free
+            got = await self._try(wish, attempt)
         if isinstance(got, Lease) or not stands or self._ended or self._callers[wait.caller] >= MOST:
             return got
         self._callers[wait.caller] += 1
@@ -130,14 +134,16 @@ class Queue:
             if not self._callers[wait.caller]:
                 del self._callers[wait.caller]
 
-    async def _try(self, wish: Acquire, attempt: Attempt) -> Lease | Held:
+    async def _try(self, wish: Acquire, attempt: Attempt) -> Lease | Held | None:
         """Ask the store, and tell the line, if there is one by then."""
         began = _now()
         got = await attempt(wish)
         line, seen = self._lines.get((wish.tenant, wish.contact)), got
         if isinstance(seen, Lease):
             seen = Held(seen.agent, seen.agent_name, seen.expires_at, "lease", seen.expires_at, wish.seconds)
-        if line is not None:
+        if seen is None:  # given back, or run out, in the same moment
+            self.freed(wish.tenant, wish.contact)
+        elif line is not None:
             line.saw(seen, began)
         return got
 
@@ -148,7 +154,7 @@ class Queue:
         line.waiters.append(waiter)
         try:
             while await self._turn(line, waiter) and not await wait.gone():
-                got = await self._try(wish, attempt)
+                got = await self._try(replace(wish, keeps=line.waiters[0] is not waiter), attempt)
                 if isinstance(got, Lease):
                     return got
             return line.answer()

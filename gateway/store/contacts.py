@@ -69,7 +69,8 @@ class Held:
 class Acquire:
     """A wish for a contact: `seconds` to hold it; an operator takes it over at once and says why.
 
-    Where leases are not `enforced`, it stops no mail.
+    Where leases are not `enforced`, it stops no mail. One that `keeps` extends the lease that the agent has, and takes
+    nothing anew.
     """
 
     tenant: str
@@ -81,6 +82,7 @@ class Acquire:
     flight_max: float = 3600.0
     operator_reason: str | None = None
     enforced: bool = True
+    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

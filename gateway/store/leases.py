@@ -21,7 +21,7 @@ from gateway.store.tx import Tx
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 US = 1_000_000
 LOOK_AGAIN_US = 60 * US
-Answer = Lease | Held | datetime | str | Released | AnothersLeaseError
+Answer = Lease | Held | datetime | str | Released | AnothersLeaseError | None
 
 
 def serve(tx: Tx, wishes: Sequence[Wish]) -> list[Answer]:
@@ -44,8 +44,11 @@ def _serve(book: Book, wish: Wish) -> Answer:
     return _renew(book, wish) if isinstance(wish, Renew) else _release(book, wish)
 
 
-def _acquire(book: Book, wish: Acquire) -> Lease | Held:
-    """Give the contact to the agent. Extending one's own live lease keeps token and id."""
+def _acquire(book: Book, wish: Acquire) -> Lease | Held | None:
+    """Give the contact to the agent. Extending one's own live lease keeps token and id.
+
+    `None` where the contact is free and the wish is to keep it.
+    """
     now, row = book.now, book.rows.get(wish.contact)
     until = now + round(wish.seconds * US)
     alive = book.lives(wish.contact)
@@ -60,6 +63,8 @@ def _acquire(book: Book, wish: Acquire) -> Lease | Held:
         young = now < flight["since_us"] + round(wish.flight_max * US)
         if flight["state"] == "permitted" or young:
             return _held_by(book, flight, wish)
+    if wish.keeps:
+        return None
     if row is not None and row["owner"] and 0 < row["expires_us"] <= now and row["expires_us"] > book.told():
         book.tell(lease_events.happened(wish.tenant, "expired", row))
     # Unknown mail holds nobody off, but an operator's word marks it too.

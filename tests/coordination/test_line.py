@@ -10,6 +10,7 @@ import pytest
 
 from gateway import coordination
 from gateway.coordination import leases, queue
+from gateway.store.contacts import Acquire, Held, Lease
 from tests.coordination.test_waiting import crowd, line_up, waiting, wish
 from tests.doors.door import LEASE, Door
 from tests.world import PAT
@@ -252,3 +253,48 @@ async def test_at_a_stop_nobody_stands_in_a_line_that_moves(
     assert (await soon(passing))["conflict"] is True
     look.go.set()
     assert (await soon(first))["agentId"] == door.world.agent["one"]
+
+
+async def test_who_gives_back_and_takes_in_one_moment_stands_in_the_line(
+    door: Door, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    do, asks, given_back = leases._do, asyncio.Event(), asyncio.Event()
+
+    async def between(context: Any, grant: Any, wish: Any) -> Any:  # noqa: ANN401  (as it is called)
+        if not isinstance(wish, Acquire) or look.go.is_set():
+            return await do(context, grant, wish)
+        asks.set()
+        await given_back.wait()
+        answer = await do(context, grant, wish)
+        look.go.set()
+        return answer
+
+    held = (await door.post(LEASE, {"contactEmail": PAT})).json()
+    (task,) = await line_up(door, ("b",))
+    monkeypatch.setattr(leases, "_do", between)
+
+    again = asyncio.create_task(door.post(LEASE, {"contactEmail": PAT}))
+    async with asyncio.timeout(PATIENCE):
+        await asks.wait()
+    await door.world.release(held["id"])
+    given_back.set()
+    got, told = await soon(task), await soon(again)
+
+    assert got.get("agentId") == door.world.agent["b"]
+    assert told["leaseHolder"]["agentId"] == door.world.agent["b"]
+
+
+async def test_a_wish_to_keep_takes_nothing_anew(door: Door) -> None:
+    world = door.world
+
+    assert await world.acquire("a", keeps=True) is None
+    lease = await world.lease("a")
+    kept = await world.acquire("a", keeps=True)
+    other = await world.acquire("b", keeps=True)
+
+    assert isinstance(kept, Lease)
+    assert (kept.id, kept.token) == (lease.id, lease.token)
+    assert isinstance(other, Held)
+    await world.release(lease.id)
+    assert await world.acquire("a", keeps=True) is None
+    assert (await world.lease("b")).token == lease.token + 1
