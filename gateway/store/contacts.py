@@ -5,7 +5,7 @@ Taking, keeping and giving back is in `leases.py`; a `Book` is what it reads and
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -148,7 +148,7 @@ class Book:
     Who only keeps a lease, or finds another's, touches no mail.
     """
 
-    def __init__(self, tx: Tx, tenant: str, wishes: Iterable[Wish]) -> None:
+    def __init__(self, tx: Tx, tenant: str, wishes: Sequence[Wish]) -> None:
         """Read the contacts, the mail in flight that matters to the wishes, and the names of who wants a contact."""
         self.tx, self.tenant, self.now = tx, tenant, tx.now_of(tenant)
         self.freed: set[str] = set()
