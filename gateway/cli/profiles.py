@@ -80,6 +80,8 @@ def add(
         raise typer.BadParameter("must be a name, or a path to a file", param_hint="NAME")
     if path.exists() and not force:
         fail(f"there is a profile {path}; --force replaces it")
+    if api_key is not None and api_key == os.environ.get("GATEWAY_KEY"):
+        printing.note("the key is the one in GATEWAY_KEY; stdin is not read")
     place = _usable(gateway_url, _typed() if api_key is None else api_key.strip())
     owner = _owner(place)
     try:
@@ -128,15 +130,18 @@ def _usable(url: str, key: str) -> "Place":
 def _owner(place: "Place") -> dict[str, object] | None:
     """What the gateway says of the key, or `None` where it says nothing; a key that it does not take ends the command."""
     from gateway.client import Client
-    from gateway.client.errors import GatewayError, Unauthorized
+    from gateway.client.errors import GatewayError, NotAGateway, Unauthorized, Unreachable
 
     try:
         with Client(place, timeout=ASKED_SECONDS, retries=0) as client:
             return dict(client.whoami().body)
     except Unauthorized:
         fail(f"{place.url} does not take this key; no profile was written")
+    except NotAGateway as error:
+        fail(f"{error}; the key was sent there: if {place.url} is not yours, revoke it. No profile was written")
     except GatewayError as error:
-        printing.note(f"the key was not tried: {error}")
+        tried = not isinstance(error, Unreachable) or error.uncertain
+        printing.note(f"{'it is not known whether the key is good' if tried else 'the key was not tried'}: {error}")
         return None
 
 

@@ -108,7 +108,7 @@ def _unwritten(tenant: str, settings: "Settings", config: str | None) -> None:
     made = ["gateway", "keys", "create", "--label", "operator", "--scopes", "operator"]
     made += [] if tenant == "default" else ["--tenant", tenant]
     made += [] if config is None else ["--config", config]
-    name = path.stem if path.parent == profile.home() else str(path)
+    name = path.stem if profile.named(path.stem) == path else str(path)
     kept = ["gateway", "profiles", "add", name, "--url", url_of(settings), *(["--force"] if path.exists() else [])]
     printing.note(f"to have one: `{shlex.join(made)}`, then `{shlex.join(kept)}`, which reads the key from stdin")
 

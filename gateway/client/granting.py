@@ -71,7 +71,7 @@ def change_key(key_id: str, **changes: Unpack[KeyChange]) -> Call[granted.Key]:
 
 def revoke_key(key_id: str, *, queued: Literal["keep", "cancel"] = "keep") -> Call[granted.RevokedKey]:
     """End a key at once; `queued="cancel"` stops its mail that has not left as well."""
-    return Call("DELETE", f"{KEYS}/{part(key_id)}", shaped(granted.RevokedKey), query={"queued": queued})
+    return Call("DELETE", f"{KEYS}/{part(key_id)}", shaped(granted.RevokedKey), query={"queued": queued}, again=False)
 
 
 def bind_key(

@@ -74,6 +74,13 @@ class _Line:
         """Whether this agent has the contact, as far as is known; it is not in its own way then."""
         return self.held.agent == agent and not self.moves()
 
+    def leased_by(self, agent: str) -> bool:
+        """Whether it has the contact by a lease, which it may keep.
+
+        Else it is its mail in flight that closes the contact, to all others: who waits could not have it yet.
+        """
+        return self.of(agent) and self.held.kind == "lease"
+
     def left(self, waiter: _Waiter) -> float:
         """Seconds that somebody goes on waiting."""
         return (waiter.least if self.moves() else waiter.until) - _now()
@@ -81,11 +88,11 @@ class _Line:
     def saw(self, held: Held, began: float) -> None:
         """Take note of a look that began at `began`, and wake whom it concerns.
 
-        That is the holder of the lease, who keeps it, and behind the first those who may not wait any longer now.
+        That is who has the contact itself, and behind the first those who may not wait any longer now.
         """
         self.held, self.ends, self.looked = held, _now() + held.left, max(began, self.looked)
         for number, waiter in enumerate(self.waiters):
-            if (number and waiter.until < waiter.least) or (held.kind == "lease" and waiter.agent == held.agent):
+            if (number and waiter.until < waiter.least) or waiter.agent == held.agent:
                 waiter.turn.set()
 
     def answer(self) -> Held:
@@ -115,15 +122,16 @@ class Queue:
         Who does not wait does not pass by those who do, and stands in a line that moves for LOOK seconds at most. Of one
         caller MOST wait at once.
         """
-        place, stands, got = (wish.tenant, wish.contact), wait.seconds > 0, None
-        operator = wish.operator_reason is not None
-        if not operator and (line := self._lines.get(place)) is not None and line.of(wish.agent):
-            got = await self._try(replace(wish, keeps=True), attempt)
-        if got is None and not operator and (line := self._lines.get(place)) is not None:
+        got, stands = await self._passing(wish, attempt), wait.seconds > 0
+        stays = not self._ended and self._callers[wait.caller] < MOST
+        line = self._lines.get((wish.tenant, wish.contact))
+        if got is None and line is not None:
             got, stands = line.answer(), stands or line.moves()
-        while got is None:  # once: only who keeps is told that the contact is free
-            got = await self._try(wish, attempt)
-        if isinstance(got, Lease) or not stands or self._ended or self._callers[wait.caller] >= MOST:
+            if not (stands and stays):
+                return await self._said(wish, got, attempt)
+        if got is None:  # the line has gone meanwhile
+            got = await self._take(wish, attempt)
+        if isinstance(got, Lease) or not (stands and stays):
             return got
         self._callers[wait.caller] += 1
         try:
@@ -133,6 +141,26 @@ class Queue:
             self._callers[wait.caller] -= 1
             if not self._callers[wait.caller]:
                 del self._callers[wait.caller]
+
+    async def _passing(self, wish: Acquire, attempt: Attempt) -> Lease | Held | None:
+        """What somebody gets who need not stand in the line, or where there is none; `None` for who has to."""
+        line = self._lines.get((wish.tenant, wish.contact))
+        if line is None or wish.operator_reason is not None:
+            return await self._take(wish, attempt)
+        if not line.of(wish.agent):
+            return None
+        return await self._try(replace(wish, keeps=line.leased_by(wish.agent)), attempt)
+
+    async def _take(self, wish: Acquire, attempt: Attempt) -> Lease | Held:
+        got = await self._try(wish, attempt)
+        assert got is not None  # noqa: S101  (only who keeps is told that the contact is free)
+        return got
+
+    async def _said(self, wish: Acquire, held: Held, attempt: Attempt) -> Lease | Held:
+        """The answer of a line, unless it would name the asking agent itself, which then keeps what it has."""
+        if held.agent != wish.agent:
+            return held
+        return await self._try(replace(wish, keeps=held.kind == "lease"), attempt) or held
 
     async def _try(self, wish: Acquire, attempt: Attempt) -> Lease | Held | None:
         """Ask the store, and tell the line, if there is one by then."""
@@ -153,11 +181,14 @@ class Queue:
         waiter = _Waiter(wish.agent, now + wait.seconds, now + max(wait.seconds, LOOK))
         line.waiters.append(waiter)
         try:
-            while await self._turn(line, waiter) and not await wait.gone():
-                got = await self._try(replace(wish, keeps=line.waiters[0] is not waiter), attempt)
+            while await self._turn(line, waiter):
+                if await wait.gone():
+                    return line.answer()
+                keeps = line.waiters[0] is not waiter and (line.leased_by(wish.agent) or not line.of(wish.agent))
+                got = await self._try(replace(wish, keeps=keeps), attempt)
                 if isinstance(got, Lease):
                     return got
-            return line.answer()
+            return line.answer() if self._ended else await self._said(wish, line.answer(), attempt)
         finally:
             first = line.waiters[0] is waiter
             line.waiters.remove(waiter)

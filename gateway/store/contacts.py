@@ -165,10 +165,12 @@ class Book:
             self.rows.setdefault(row["key"], dict(row))
         self._leases = {row["lease_id"]: row for row in self.rows.values()}
         self._flights: dict[str, list[Row]] = {}
-        self._fly({wish.contact for wish in taking if wish.operator_reason is not None or not self.lives(wish.contact)})
         back = [self._leases.get(wish.lease) for wish in wishes if isinstance(wish, Release)]
+        given = {row["key"] for row in back if row is not None}
+        free = {w.contact for w in taking if w.operator_reason is not None or not self.lives(w.contact)}
+        self._fly(free | (given & {w.contact for w in taking}))  # at once: rows are locked in the order of ids
         self.under_way: defaultdict[str, list[Row]] = defaultdict(list)
-        for row in self._look(live_rows, "keys", {row["key"] for row in back if row is not None}):
+        for row in self._look(live_rows, "keys", given):
             self.under_way[row["contact"]].append(row)
         self._names: dict[str, str] = {}
         others = {row["actor"] for rows in self._flights.values() for row in rows}
@@ -198,8 +200,6 @@ class Book:
 
     def flights(self, contact: str) -> list[Row]:
         """The live deliveries to a contact that is to be taken, locked."""
-        if contact not in self._flights:  # it was given back a moment ago
-            self._fly([contact])
         return self._flights[contact]
 
     def take_over(self, contact: str, agent: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from gateway import profile
 from gateway.profile import Profile
 from tests.cli.conftest import Run
 from tests.cli.processes import Up
+from tests.client.wire_server import said, scripted
 
 KEY = "gk_live_" + "Ab0_-" * 8 + "xyz"
 """Looks like a key, and no gateway knows it."""
@@ -72,6 +73,16 @@ def test_where_no_gateway_answers_it_is_written_and_that_is_said(run: Run, home:
     assert added.exit_code == 0
     assert f"the key was not tried: no gateway answers at {nobody}" in added.stderr
     assert profile.read(home / "later.toml") == Profile(nobody, KEY)
+    assert KEY not in added.output
+
+
+def test_where_something_else_answers_nothing_is_written_and_the_key_is_known_there(run: Run, home: Path) -> None:
+    with scripted(said(200, {"welcome": True})) as server:
+        added = run("profiles", "add", "typo", "--url", server.url, stdin=KEY)
+
+    assert added.exit_code == 1
+    assert "the key was sent there" in added.stderr
+    assert not (home / "typo.toml").exists()
     assert KEY not in added.output
 
 

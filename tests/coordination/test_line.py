@@ -227,6 +227,27 @@ async def test_a_renewal_that_the_line_has_not_seen_is_no_obstacle_to_the_holder
     assert (await soon(task))["retryAt"] == kept["expiresAt"]
 
 
+async def test_the_holder_is_never_told_that_it_stands_in_its_own_way(
+    door: Door, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = (await door.post(LEASE, {"contactEmail": PAT, "durationMinutes": SHORT})).json()
+    await line_up(door, ("b",))
+    await door.call("PUT", f"{LEASE}/{held['id']}", {"durationMinutes": 30})
+    async with asyncio.timeout(PATIENCE):
+        await look.begun.wait()
+    monkeypatch.setattr(queue, "LOOK", 0.02)
+    monkeypatch.setattr(leases, "_still", _at_once)
+
+    kept = await soon(asyncio.create_task(door.post(LEASE, {"contactEmail": PAT})))
+
+    assert (kept.get("id"), kept.get("fencingToken")) == (held["id"], held["fencingToken"])
+    look.go.set()
+
+
+async def _at_once(*_: Any) -> None:
+    """The look of who is not the first."""
+
+
 async def test_whose_agent_gets_the_contact_is_not_kept_waiting_for_it(door: Door) -> None:
     await crowd(door)
     held = (await door.post(LEASE, {"contactEmail": PAT})).json()
@@ -298,3 +319,26 @@ async def test_a_wish_to_keep_takes_nothing_anew(door: Door) -> None:
     await world.release(lease.id)
     assert await world.acquire("a", keeps=True) is None
     assert (await world.lease("b")).token == lease.token + 1
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5, 20])
+@pytest.mark.parametrize("moves", [False, True], ids=["stands", "moves"])
+async def test_its_own_mail_in_flight_closes_the_contact_to_others_alone(
+    door: Door, seconds: float, moves: bool
+) -> None:
+    held = (await door.post(LEASE, {"contactEmail": PAT})).json()
+    await door.send(by="a", fencingToken=held["fencingToken"])
+    if not moves:
+        await door.call("DELETE", f"{LEASE}/{held['id']}")
+    (task,) = await line_up(door, ("b",))
+    if moves:
+        await door.call("DELETE", f"{LEASE}/{held['id']}")
+    before = door.context.writer.jobs
+
+    again = await soon(asyncio.create_task(door.post(LEASE, wish(seconds))))
+
+    assert again.get("agentId") == door.world.agent["a"], again
+    assert door.context.writer.jobs - before < 10
+    assert not task.done()
+    door.context.part(coordination.Queue).end()
+    assert (await soon(task))["leaseHolder"]["agentId"] == door.world.agent["a"]
