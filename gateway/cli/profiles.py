@@ -80,9 +80,7 @@ def add(
         raise typer.BadParameter("must be a name, or a path to a file", param_hint="NAME")
     if path.exists() and not force:
         fail(f"there is a profile {path}; --force replaces it")
-    if api_key is not None and api_key == os.environ.get("GATEWAY_KEY"):
-        printing.note("the key is the one in GATEWAY_KEY; stdin is not read")
-    place = _usable(gateway_url, _typed() if api_key is None else api_key.strip())
+    place = _usable(gateway_url, _typed() if api_key is None else _given(api_key))
     owner = _owner(place)
     try:
         with profile.chosen(name):
@@ -99,6 +97,12 @@ def add(
         value = (owner or {}).get(member)
         rows.append((word, ", ".join(map(str, value)) if isinstance(value, list) else value))
     printing.pairs(rows)
+
+
+def _given(key: str) -> str:
+    if key == os.environ.get("GATEWAY_KEY"):
+        printing.note("the key is the one in GATEWAY_KEY; stdin is not read")
+    return key.strip()
 
 
 def _typed() -> str:
