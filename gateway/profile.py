@@ -102,12 +102,13 @@ def read(path: Path | None = None) -> Profile | None:
 
 
 def write(profile: Profile) -> Path:
-    """Write the profile and return its path; a former one is kept beside it as `.old`. Raises OSError."""
+    """Write the profile and return its path; a former one is kept beside it as `.old`, with mode 0600 too. Raises OSError."""
     path = place()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = "# Where the gateway is, and a key to it: keep this file to yourself.\n"
     text += f"url = {json.dumps(profile.url)}\nkey = {json.dumps(profile.key)}\n"
     with contextlib.suppress(FileNotFoundError):
+        path.chmod(0o600)
         path.rename(path.with_name(path.name + ".old"))
     return _replace(path, text)
 

@@ -147,8 +147,9 @@ async def hand_over(talk: Talk) -> None:
     waiting = asyncio.create_task(
         talk.who[SUP].call("acquire_lease", contact_email=PAT, duration_minutes=5, wait_seconds=30)
     )
-    while not talk.door.context.part(coordination.Queue)._lines:  # noqa: ASYNC110  (the other task enters it)
-        await asyncio.sleep(0.005)
+    async with asyncio.timeout(10):
+        while not talk.door.context.part(coordination.Queue)._lines:  # noqa: ASYNC110  (the other task enters it)
+            await asyncio.sleep(0.005)
     await talk.call(OUT, "release_lease", lease_id=lease["lease_id"])
     given = {"contact_email": PAT, "duration_minutes": 5, "wait_seconds": 30}
     got = await waiting

@@ -60,6 +60,7 @@ from tests.databases import Databases
 
 START = datetime(2026, 3, 4, 12, 30, tzinfo=UTC)
 TENANT = "default"
+NEIGHBOUR = "neighbour"
 AGENTS = ("a", "b", "c")
 BOXES = ("agent@gw.example.com", "desk@gw.example.com")
 PAT = "pat@example.net"
@@ -79,14 +80,14 @@ def seeded(url: str) -> None:
         set_time(store, START - timedelta(minutes=1))
     with contextlib.closing(Store(dialect)) as store:  # time never runs backwards for a process that has seen it
         store.write((), lambda tx: agents.add_tenant(tx, TENANT))
-        store.write((TENANT,), _seed)
+        store.write((TENANT,), lambda tx: _seed(tx, TENANT, BOXES))
 
 
-def _seed(tx: Tx) -> None:
-    for address in BOXES:
-        agents.add_mailbox(tx, TENANT, parse(address), {"may_reply": True})
-    agents.register(tx, [agents.Register(TENANT, name) for name in AGENTS])
-    keys.create_keys(tx, [keys.NewKey(TENANT, "usual", transactional=True)])
+def _seed(tx: Tx, tenant: str, boxes: Sequence[str]) -> None:
+    for address in boxes:
+        agents.add_mailbox(tx, tenant, parse(address), {"may_reply": True})
+    agents.register(tx, [agents.Register(tenant, name) for name in AGENTS])
+    keys.create_keys(tx, [keys.NewKey(tenant, "usual", transactional=True)])
 
 
 def set_time(store: Store, to: datetime) -> None:
@@ -133,17 +134,32 @@ class World:
     box: dict[str, agents.Mailbox] = field(default_factory=dict)
     agent: dict[str, str] = field(default_factory=dict)
     key: str = ""
+    tenant: str = TENANT
+    boxes: tuple[str, ...] = BOXES
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     def open(self) -> "World":
         """Opens the first node of a database that `seeded` has prepared, and sets the clock."""
         with contextlib.closing(Store(dialect_of(self.url))) as passing:  # no node has seen another time
             set_time(passing, START)
-        store = self.node().store
-        self.box = {box.address: box for box in store.read(lambda tx: agents.list_mailboxes(tx, TENANT))}
-        self.agent = {agent.name: agent.id for agent in store.read(lambda tx: agents.list_agents(tx, TENANT))}
-        self.key = store.read(lambda tx: keys.list_keys(tx, TENANT))[0].id
+        self.node()
+        return self._found()
+
+    def _found(self) -> "World":
+        """Looks up what the tenant has."""
+        store = self.store
+        self.box = {box.address: box for box in store.read(lambda tx: agents.list_mailboxes(tx, self.tenant))}
+        self.agent = {agent.name: agent.id for agent in store.read(lambda tx: agents.list_agents(tx, self.tenant))}
+        self.key = store.read(lambda tx: keys.list_keys(tx, self.tenant))[0].id
         return self
+
+    def neighbour(self) -> "World":
+        """Another tenant of the same nodes, with agents of the same names and mailboxes of its own."""
+        boxes = tuple(f"next-{address}" for address in BOXES)
+        self.store.write((), lambda tx: agents.add_tenant(tx, NEIGHBOUR))
+        self.store.write((NEIGHBOUR,), lambda tx: _seed(tx, NEIGHBOUR, boxes))
+        other = World(self.url, self.options, self.terms, self.unknown, self.nodes, tenant=NEIGHBOUR, boxes=boxes)
+        return other._found()
 
     def node(self, *, threads: bool = False, store: Store | None = None, options: Options | None = None) -> Node:
         """Opens another node; with `threads` its writer has a thread, else it writes when it is asked."""
@@ -167,7 +183,7 @@ class World:
     @property
     def now(self) -> datetime:
         """The tenant's time (UTC)."""
-        return self.store.read(lambda tx: tx.now, (TENANT,))
+        return self.store.read(lambda tx: tx.now, (self.tenant,))
 
     def advance(self, seconds: float) -> None:
         """Moves the store's clock on."""
@@ -183,7 +199,7 @@ class World:
         key: str | None = None,
         subject: str = "hello",
         token: int | None = None,
-        mailbox: str = BOXES[0],
+        mailbox: str | None = None,
         body: bytes = BODY,
         reads: bool | str = False,
         **changes: Any,
@@ -194,15 +210,15 @@ class World:
         """
         number = next(self._numbers)
         people = [parse(text) for text in ([to] if isinstance(to, str) else to)]
-        box = self.box[mailbox]
+        box = self.box[mailbox or self.boxes[0]]
         said = digest(subject, "hi", None, ())
         usual: dict[str, Any] = {
             "id": f"req_{number:06d}",
-            "tenant": TENANT,
+            "tenant": self.tenant,
             "mailbox": box.id,
             "agent": None if agent is None else self.agent.get(agent, agent),
             "key_id": self.key,
-            "envelope": Envelope(mailbox, tuple(Recipient(person) for person in people)),
+            "envelope": Envelope(box.address, tuple(Recipient(person) for person in people)),
             "content": Content(
                 said,
                 len(body),
@@ -230,7 +246,7 @@ class World:
 
     async def cancel(self, request: str, node: Node | None = None) -> tuple[bool, Record]:
         """Cancels a send for somebody who may."""
-        wish = Cancel(TENANT, request, lambda _: True)
+        wish = Cancel(self.tenant, request, lambda _: True)
         result: tuple[bool, Record] = await self._do(Rank.FORBID, forbid.cancel, wish, node)
         return result
 
@@ -241,7 +257,7 @@ class World:
     ) -> Lease | Held:
         """Wishes for a contact; `changes` are fields of Acquire."""
         key = parse(contact).key
-        wish = contacts.Acquire(TENANT, self.agent[agent], key, contact, "to write", seconds, **changes)
+        wish = contacts.Acquire(self.tenant, self.agent[agent], key, contact, "to write", seconds, **changes)
         result: Lease | Held = await self._do(Rank.LEASE, leases.serve, wish, node)
         return result
 
@@ -253,24 +269,24 @@ class World:
 
     async def renew(self, lease: str, token: int | None = None, seconds: float = 3600, agent: str | None = None) -> Any:  # noqa: ANN401
         """Renews a lease: its new end or why not."""
-        wish = contacts.Renew(TENANT, self.agent[agent] if agent else None, lease, token, seconds)
+        wish = contacts.Renew(self.tenant, self.agent[agent] if agent else None, lease, token, seconds)
         return await self._do(Rank.LEASE, leases.serve, wish)
 
     async def release(self, lease: str, agent: str | None = None) -> Released:
         """Gives a lease back."""
-        wish = contacts.Release(TENANT, self.agent[agent] if agent else None, lease)
+        wish = contacts.Release(self.tenant, self.agent[agent] if agent else None, lease)
         result: Released = await self._do(Rank.LEASE, leases.serve, wish)
         return result
 
     async def propose(self, contact: str = PAT, seconds: float = 300, *, agent: str = "a") -> Consensus:
         """Asks the agents to vote."""
-        wish = voting.New(TENANT, self.agent[agent], "write", parse(contact).key, contact, "a reason", seconds)
+        wish = voting.New(self.tenant, self.agent[agent], "write", parse(contact).key, contact, "a reason", seconds)
         result: Consensus = await self._do(Rank.FORBID, voting.create, wish)
         return result
 
     async def vote(self, agent: str, which: str, vote: str = "approve", *, node: Node | None = None) -> Cast:
         """Votes; raises ConflictError once it is over."""
-        wish = voting.Ballot(TENANT, which, self.agent[agent], Vote(vote))
+        wish = voting.Ballot(self.tenant, which, self.agent[agent], Vote(vote))
         result: Cast = await self._do(Rank.FORBID, voting.vote, wish, node)
         return result
 
@@ -280,27 +296,27 @@ class World:
         """Puts a person or a domain on the list; `changes` are fields of New."""
         key = parse(subject).key if "@" in subject else subject
         new = suppressions.New(key, subject, "campaign" if changes.get("campaign") else "tenant", reason, **changes)
-        result: tuple[Suppression, list[str]] = await self._do(Rank.FORBID, suppressions.add, (TENANT, new), node)
+        result: tuple[Suppression, list[str]] = await self._do(Rank.FORBID, suppressions.add, (self.tenant, new), node)
         return result
 
     async def unsuppress(self, entry: str) -> Suppression | None:
         """Takes an entry off the list."""
-        result: Suppression | None = await self._do(Rank.FORBID, suppressions.remove, (TENANT, entry, "operator"))
+        result: Suppression | None = await self._do(Rank.FORBID, suppressions.remove, (self.tenant, entry, "operator"))
         return result
 
     async def pause_relay(self, *, paused: bool = True) -> None:
         """Closes or opens the relay."""
         self.store.write((), lambda tx: forbid.pause_relay(tx, paused=paused))
 
-    async def pause_mailbox(self, address: str = BOXES[0]) -> int:
+    async def pause_mailbox(self, address: str | None = None) -> int:
         """Pauses a mailbox; returns how many deliveries are held."""
-        box = self.box[address].id
-        return self.store.write((TENANT,), lambda tx: mailboxes.pause(tx, TENANT, box)).held
+        box = self.box[address or self.boxes[0]].id
+        return self.store.write((self.tenant,), lambda tx: mailboxes.pause(tx, self.tenant, box)).held
 
-    async def resume_mailbox(self, address: str = BOXES[0]) -> int:
+    async def resume_mailbox(self, address: str | None = None) -> int:
         """Lets a mailbox go on; returns how many deliveries are let go."""
-        box = self.box[address].id
-        return self.store.write((TENANT,), lambda tx: mailboxes.resume(tx, TENANT, box)).released
+        box = self.box[address or self.boxes[0]].id
+        return self.store.write((self.tenant,), lambda tx: mailboxes.resume(tx, self.tenant, box)).released
 
     # --- the relay ----------------------------------------------------------------------------------------------------
 
@@ -337,7 +353,7 @@ class World:
     async def resolve(self, request: str, decision: str, *, node: Node | None = None) -> Record:
         """Decides about an unknown or held send."""
         intake = (node or self.nodes[0]).intake
-        wish = Resolve(TENANT, request, decision, "operator", "for a reason")
+        wish = Resolve(self.tenant, request, decision, "operator", "for a reason")
         return await (intake.approve(wish) if decision == "approve" else intake.resolve(wish))
 
     async def look(self, node: Node | None = None) -> int:
@@ -351,7 +367,7 @@ class World:
 
     def record(self, request: str) -> Record:
         """A send's record as it is now."""
-        return self.store.read(lambda tx: records.find(tx, TENANT, [request]))[request]
+        return self.store.read(lambda tx: records.find(tx, self.tenant, [request]))[request]
 
     def states(self, request: str) -> list[State]:
         """The states of a send's deliveries, in the order of its recipients."""
@@ -386,7 +402,7 @@ class World:
         return node
 
     async def _do(self, rank: Rank, work: Any, argument: object, node: Node | None = None) -> Any:  # noqa: ANN401
-        return await (node or self.nodes[0]).writer.do(rank, (TENANT,), work, argument)
+        return await (node or self.nodes[0]).writer.do(rank, (self.tenant,), work, argument)
 
 
 @contextlib.asynccontextmanager

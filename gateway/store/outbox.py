@@ -148,8 +148,8 @@ def _claim(tx: Tx, request: ClaimRequest) -> list[Claim]:
         for r in mine:
             send, number = r["send_id"], r["claim_no"] + 1
             dsn = load_dsn(r["dsn"])
-            claims[r["id"]] = Claim(tenant, r["id"], send, number, r["address"], paths[send], texts[send], dsn)
-    return [claims[r["id"]] for r in rows]
+            claims[tenant, r["id"]] = Claim(tenant, r["id"], send, number, r["address"], paths[send], texts[send], dsn)
+    return [claims[r["tenant"], r["id"]] for r in rows]
 
 
 def _attempt_row(row: Row, epoch: str, now: int) -> dict[str, Any]:

@@ -97,6 +97,7 @@ def test_a_key_that_the_gateway_does_not_take_is_not_written(run: Run, running: 
 def test_one_that_is_there_is_replaced_only_by_force(run: Run, home: Path, nobody: str) -> None:
     run("profiles", "add", "third", "--url", nobody, stdin=KEY)
     new = KEY[:-1] + "2"
+    (home / "third.toml").chmod(0o644)
 
     refused = run("profiles", "add", "third", "--url", nobody, stdin=new)
     kept = profile.read(home / "third.toml")
@@ -107,6 +108,20 @@ def test_one_that_is_there_is_replaced_only_by_force(run: Run, home: Path, nobod
     assert kept == Profile(nobody, KEY)
     assert profile.read(home / "third.toml") == Profile(nobody, new)
     assert profile.read(home / "third.toml.old") == kept
+    assert [stat.S_IMODE(path.stat().st_mode) for path in sorted(home.iterdir())] == [0o600, 0o600]
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "n" * 300 + "/third.toml"])
+def test_a_name_that_no_file_can_have_is_said_in_one_line(
+    run: Run, home: Path, nobody: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    added = run("profiles", "add", name, "--url", nobody, stdin=KEY)
+    monkeypatch.setenv("GATEWAY_PROFILE", name)
+    listed = run("profiles", "list")
+
+    assert (added.exit_code, listed.exit_code) == (1, 0)
+    assert added.stderr.splitlines()[-1] == f"error: the profile {name} cannot be written: File name too long"
+    assert listed.stderr == f"the profile that GATEWAY_PROFILE names is missing: {name}\n"
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,7 @@ class Mail:
     def ticket(self, world: World) -> Ticket:
         """The send as a door hands it in."""
         fields = {name: getattr(self, name) for name in FIELDS}
+        fields["mailbox"] = world.boxes[BOXES.index(self.mailbox)]
         not_before = None if self.after is None else world.now + timedelta(seconds=self.after)
         return world.ticket(
             self.agent, self.to, key=self.key, not_before=not_before, derived_key=self.derived_key, reads=True, **fields

@@ -1,7 +1,7 @@
 """Law 2 for leases: wishes that share a transaction come out as they would one after the other."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 from unittest import mock
@@ -34,6 +34,8 @@ class Wished:
     token: int | None
     bound: bool | None
     operator: bool
+    keeps: bool
+    enforced: bool
     seconds: float
 
     def made(self, world: World, found: dict[str, str]) -> Wish:
@@ -41,7 +43,8 @@ class Wished:
         agent, key, lease = world.agent[self.agent], person.key, found.get(person.key, "nowhere")
         if self.what == "acquire":
             why = "a person says so" if self.operator else None
-            return Acquire(TENANT, agent, key, person.spec, "to write", self.seconds, 600, operator_reason=why)
+            wish = Acquire(TENANT, agent, key, person.spec, "to write", self.seconds, 600)
+            return replace(wish, operator_reason=why, keeps=self.keeps, enforced=self.enforced)
         owner = agent if self.bound is not False else None
         if self.what == "renew":
             return Renew(TENANT, owner, lease, self.token, self.seconds, self.bound)
@@ -56,6 +59,8 @@ wished = st.builds(
     token=st.sampled_from([None, None, 1, 2]),
     bound=st.sampled_from([None, None, True, False]),
     operator=st.sampled_from([False, False, False, True]),
+    keeps=st.sampled_from([False, False, True]),
+    enforced=st.sampled_from([True, True, False]),
     seconds=st.sampled_from([60.0, 1800.0]),
 )
 

@@ -5,9 +5,11 @@ from datetime import timedelta
 
 import pytest
 
+from gateway.core.address import parse
 from gateway.core.delivery import Deferred, Relayed, State, Unknown
+from gateway.core.mail import Envelope, Recipient
 from gateway.store import schema, suppressions
-from tests.world import OK, PAT, START, TENANT, World, verdict
+from tests.world import BOXES, OK, PAT, START, TENANT, World, verdict
 
 BUSY = Deferred("451")
 SUB = "x@mail.deep.example.org"
@@ -29,12 +31,13 @@ async def test_mail_in_flight_is_stopped_in_the_same_act(world: World, *, claime
 
 @pytest.mark.parametrize("role", ["to", "cc", "bcc"])
 async def test_copies_are_stopped_like_the_first_recipient(world: World, role: str) -> None:
-    ticket = world.ticket(to=["first@example.net", PAT])
-    receipt = await world.nodes[0].intake.submit(ticket)
+    people = (Recipient(parse("first@example.net")), Recipient(parse(PAT), role))
+    receipt = await world.nodes[0].intake.submit(world.ticket(envelope=Envelope(BOXES[0], people)))
 
     await world.suppress()
 
     assert world.states(receipt.record.id) == [State.QUEUED, State.BLOCKED]
+    assert [one.role for one in world.record(receipt.record.id).deliveries] == ["to", role]
 
 
 async def test_permitted_mail_is_marked_and_never_goes_a_second_time(world: World) -> None:

@@ -56,6 +56,7 @@ def binding(word: str, **more: Any) -> Want:
 
 LEFT_ALONE = replace(binding("agent_has_other_key", id="$other", agentName="other-agent"), ours=(*SHOWN, "refreshed"))
 """An agent with a key of its own is not refreshed by another one."""
+OTHERS = Differs("9, point 3", "who does not act as an agent changes nothing of it either, and `refreshed` says so")
 
 
 REGISTERING = Part(
@@ -189,6 +190,7 @@ REGISTERING = Part(
             registration(agentName="other-agent", bindKey=True),
             LEFT_ALONE,
             (OTHER,),
+            differs=OTHERS,
         ),
         Row(
             "`not_requested`: `bindKey` was false, or left out.", registration(bindKey=False), binding("not_requested")
