@@ -196,13 +196,18 @@ def _pieces(value: str, octets: int) -> Iterator[bytes]:
     yield bytes(piece)
 
 
+def is_plain(value: str) -> bool:
+    """Whether a value stands on the wire as it is: ASCII, no blanks around it, nothing like an encoded word."""
+    return _PLAIN.fullmatch(value) is not None and not ("=?" in value and _LIKE_A_WORD.search(value))
+
+
 def unstructured(value: str, *, split_long: bool) -> list[str]:
     """The pieces of a free text value, to be joined as they are or folded between each other.
 
     Plain ASCII stays plain; a piece then begins with the blanks before it. All else, text that could be read as an
     encoded word, and blanks at an end become encoded words. `split_long` also encodes words too long for a line of 78.
     """
-    if _PLAIN.fullmatch(value) and not ("=?" in value and _LIKE_A_WORD.search(value)):
+    if is_plain(value):
         chunks = _CHUNK.findall(" " + value)
         if not split_long or max(map(len, chunks)) <= LINE_FAIR - len("Subject:"):
             return chunks

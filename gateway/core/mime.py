@@ -23,6 +23,7 @@ from gateway.core.headers import (
     counted,
     fold,
     has_controls,
+    is_plain,
     phrase,
     protected,
     unstructured,
@@ -75,6 +76,10 @@ class Draft:
         return tuple(own)
 
 
+LISTS = "list-"
+"""How fields begin that a program reads (RFC 2369): each stands once, and no URL in them is ever encoded."""
+
+
 def compose(draft: Draft) -> bytes:
     """Makes the message of a draft: CRLF only, no line above 998 octets, the same bytes for the same draft.
 
@@ -109,10 +114,21 @@ def _head(draft: Draft) -> list[str]:
         fields.append(fold("References", [_id("references", reference) for reference in draft.references]))
     if draft.auto_submitted and not any(name.lower() == "auto-submitted" for name, _ in draft.headers):
         fields.append(f"Auto-Submitted: {draft.auto_submitted}\r\n")
+    return [*fields, *_own(draft)]
+
+
+def _own(draft: Draft) -> list[str]:
+    """The fields that the caller sets by name."""
+    fields: list[str] = []
+    listed = [name.lower() for name, _ in draft.headers if name.lower().startswith(LISTS)]
     for name, value in draft.headers:
         check_header(name, value)
         if protected(name):
             raise MimeError(name, "the gateway sets this header itself")
+        if name.lower().startswith(LISTS) and not is_plain(value):
+            raise MimeError(name, "must be plain ASCII: programs read it as it stands")
+        if listed.count(name.lower()) > 1:
+            raise MimeError(name, "stands more than once")
         fields.append(fold(name, unstructured(value, split_long=False)))
     return fields
 

@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -11,9 +12,11 @@ from pydantic import (
     PrivateAttr,
     StringConstraints,
     Tag,
+    ValidationInfo,
     WithJsonSchema,
 )
 
+from gateway.core.address import Address, AddressError
 from gateway.core.headers import FIELDS_MAX, MimeError, check_header, has_controls, protected
 from gateway.core.mime import ATTACHMENTS_MAX
 from gateway.doors.fields import (
@@ -28,6 +31,7 @@ from gateway.doors.fields import (
     Part,
     People,
     Person,
+    Reader,
     Sender,
     Shape,
     Subject,
@@ -107,6 +111,22 @@ Headers = Annotated[
 ]
 
 
+def _one_each(value: object, info: ValidationInfo) -> object:
+    """Two spellings of one address must not hide that there are two tokens: the last one would count."""
+    found: dict[Address, object] = {}
+    assert isinstance(info.context, Reader), "shapes are read with a reader"  # noqa: S101
+    if not isinstance(value, dict) or len(value) > PEOPLE_MAX:
+        return value
+    for text, token in value.items():
+        try:
+            person = info.context.person(text)
+        except AddressError:
+            continue  # which is said of the address
+        if found.setdefault(person, token) != token:
+            raise fault("has two tokens for one person")
+    return value
+
+
 def _not_humanized(value: object) -> bool:
     if value is not False:
         raise fault("only false is supported: nothing is rewritten here")
@@ -157,7 +177,8 @@ class SendRequest(Shape):
         None, description="A stored template, by slug or id; a name that begins with _ means nothing here."
     )
     headers: Headers | None = Field(
-        None, description="The caller's own headers, as object or as list of name and value."
+        None,
+        description="The caller's own headers, as object or as list of name and value; List-... once, in ASCII.",
     )
     in_reply_to: MessageId | None = None
     references: Annotated[list[MessageId], Field(max_length=REFERENCES_MAX)] | None = None
@@ -173,8 +194,8 @@ class SendRequest(Shape):
     idempotency_key: Key | None = None
     dedupe_key: Key | None = Field(None, description="The same as idempotencyKey.")
     fencing_token: Token | None = Field(None, description="The token of one's lease on the only recipient.")
-    fencing_tokens: Annotated[dict[Person, Token], Field(max_length=PEOPLE_MAX)] | None = Field(
-        None, description="Tokens by address."
+    fencing_tokens: Annotated[dict[Person, Token], BeforeValidator(_one_each), Field(max_length=PEOPLE_MAX)] | None = (
+        Field(None, description="Tokens by address.")
     )
     require_consensus_id: ConsensusId | None = Field(
         None, description="A consensus that must be approved; until it is decided the mail is held."
@@ -244,7 +265,9 @@ class SendRequest(Shape):
 
     @property
     def own_headers(self) -> tuple[tuple[str, str], ...]:
-        """The caller's own headers as pairs."""
+        """The caller's own headers as pairs, without blanks around a value, which mean nothing (RFC 5322 2.2)."""
         if isinstance(self.headers, dict):
-            return tuple(self.headers.items())
-        return tuple((header.name, header.value) for header in self.headers or ())
+            pairs = list(self.headers.items())
+        else:
+            pairs = [(header.name, header.value) for header in self.headers or ()]
+        return tuple((name, value.strip(" ")) for name, value in pairs)

@@ -9,13 +9,14 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from gateway.core.errors import CommitInDoubtError, GatewayError, StoreBusyError, StoreUnavailableError
 from gateway.store import epochs
-from gateway.store.clock import Steady, boot_us
+from gateway.store.clock import Steady, boot_us, from_us
 from gateway.store.dialect import Dialect
 from gateway.store.migrate import check, migrate
 from gateway.store.sqlite import Sqlite
@@ -96,6 +97,14 @@ class Store:
                 self._drop(connection)
             self._readers = []
             self._drop_writer()
+
+    def about_now(self, tenant: str) -> datetime:
+        """The tenant's time (UTC) as far as it is known without asking: for what is written into mail and first looks.
+
+        What depends on the time is decided by that of a transaction. It is the host's clock where nothing is known yet.
+        """
+        us = self._steady.about(tenant)
+        return datetime.now(UTC) if us is None else from_us(us)
 
     def read(self, work: Callable[[Tx], T], tenants: Iterable[str] = ()) -> T:
         """Run `work` on one consistent state of the store, without locks; it can write nothing.

@@ -56,3 +56,8 @@ class Steady:
         now_us = max(database_us, last_us + 1, seen_us + (boot - seen_boot))
         self._seen[tenant] = (now_us, boot)
         return now_us
+
+    def about(self, tenant: str) -> int | None:
+        """The time by what this process was told last, without asking; `None` where it was told nothing."""
+        seen = self._seen.get(tenant)
+        return None if seen is None else seen[0] + self._boot() - seen[1]

@@ -14,7 +14,7 @@ from gateway.core.mail import Content, Envelope, Kind, Moment, Recipient, Submis
 from gateway.core.record import Record, document
 from gateway.core.verdict import Decision
 from gateway.store import alarms, forbid, mail, records
-from gateway.store.clock import from_us, maybe_time, to_us
+from gateway.store.clock import EPOCH, from_us, maybe_time, to_us
 from gateway.store.dialect import Dialect, Row
 from gateway.store.schema import deliveries, sends
 from gateway.store.statements import altered, of_send
@@ -57,7 +57,7 @@ def waiting(tx: Tx, tenant: str, request: str, states: Iterable[State], *, fresh
         _submission(found, rows, maybe_time(since), said),
         tuple(rows),
         not any(r["attempts"] for r in rows),
-        found.not_before or from_us(rows[0]["created_us"]),
+        max(found.not_before or EPOCH, from_us(rows[0]["created_us"])),
     )
 
 

@@ -129,7 +129,7 @@ def open_page(tx: Tx, after: Ripe | None, *, limit: int) -> list[Ripe]:
             r["tried"],
             tx.now_us - r["changed_us"],
             r["changed_us"],
-            tx.now_us - (r["not_before_us"] or r["created_us"]) if not r["attempts"] else -1,
+            tx.now_us - max(r["not_before_us"] or 0, r["created_us"]) if not r["attempts"] else -1,
             _unknown(r),
         )
         for r in rows

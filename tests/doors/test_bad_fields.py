@@ -333,12 +333,40 @@ async def test_bad_headers_of_a_request_are_named(wire: Door, headers: dict[str,
 
 
 @pytest.mark.parametrize(
+    "headers",
+    [
+        {"List-Unsubscribe": "<https://example.com/\u00fc>"},
+        {"list-unsubscribe": "<https://example.com/?q==?utf-8?q?x?=>"},
+        {"List-Id": ""},
+        {"List-Unsubscribe": "<https://example.com/1>", "list-unsubscribe": "<https://example.com/2>"},
+        [{"name": "List-Id", "value": "<a.example.com>"}, {"name": "LIST-ID", "value": "<a.example.com>"}],
+    ],
+)
+async def test_a_header_for_programs_is_refused_where_they_could_not_read_it(wire: Door, headers: object) -> None:
+    answer = await wire.post(SEND, a_send() | {"headers": headers})
+
+    (place,) = faults(answer)
+    assert place.lower() in {"headers.list-unsubscribe", "headers.list-id"}
+
+
+async def test_blanks_around_a_header_mean_nothing(door: Door) -> None:
+    url = "<https://example.com/u>"
+    first = await door.post(SEND, a_send(idempotencyKey="1") | {"headers": {"List-Unsubscribe": f" {url} "}})
+    again = await door.post(SEND, a_send(idempotencyKey="1") | {"headers": {"List-Unsubscribe": url}})
+
+    assert first.json()["status"] == "queued"
+    assert again.json()["requestId"] == first.json()["requestId"]
+    assert f"List-Unsubscribe: {url}\r\n".encode() in door.message(first.json()["requestId"])
+
+
+@pytest.mark.parametrize(
     ("tokens", "named"),
     [
         ({"fencingToken": 1, "to": [PAT, "other@example.net"]}, ["fencingToken"]),
         ({"fencingToken": 1, "to": ..., "cc": PAT}, ["fencingToken"]),
         ({"fencingTokens": {"other@example.net": 1}}, ["fencingTokens"]),
         ({"fencingTokens": {PAT: 1, PAT.upper(): 2}}, ["fencingTokens"]),
+        ({"fencingTokens": {PAT: 1, PAT.replace("example", "EXAMPLE"): 2}}, ["fencingTokens"]),
         ({"fencingToken": 1, "fencingTokens": {PAT: 2}}, ["fencingTokens"]),
     ],
 )

@@ -98,6 +98,29 @@ async def test_a_method_that_is_not_there_is_one_too(wire: Door, method: str, pa
     assert answer.headers["allow"]
 
 
+async def test_a_method_that_is_not_there_is_told_all_that_are(wire: Door) -> None:
+    answers = [await wire.call(*one) for one in (("PUT", "/v1/suppressions"), ("POST", "/healthz"), ("GET", SEND))]
+
+    assert [answer.headers["allow"] for answer in answers] == ["GET, HEAD, POST", "GET, HEAD", "POST"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/healthz", "/readyz", "/docs", "/nowhere", "/v1/suppressions", "/v1/agent/requests/x"]
+)
+async def test_head_is_get_without_a_body(wire: Door, path: str) -> None:
+    get, head = await wire.get(path), await wire.call("HEAD", path)
+
+    assert (head.status_code, head.content) == (get.status_code, b"")
+    assert dict(head.headers) == dict(get.headers)
+
+
+async def test_head_of_a_stream_comes_to_its_end(wire: Door) -> None:
+    async with asyncio.timeout(10):
+        answer = await wire.call("HEAD", "/v1/agent/events/stream")
+
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
 async def test_what_nobody_expected_is_told_dully_and_logged_without_its_text(
     sqlite_world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

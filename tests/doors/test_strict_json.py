@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -121,6 +122,16 @@ async def test_a_body_that_is_no_object_is_malformed(wire: Door, text: bytes) ->
 
 async def test_an_empty_body_is_malformed(wire: Door) -> None:
     assert faults(await raw(wire, b"")) == ["body"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["Application/JSON", "application/json;", "application/json; charset=UTF8", 'application/json;charset="utf-8";'],
+)
+async def test_json_may_name_its_charset(wire: Door, kind: str) -> None:
+    answer: Any = await raw(wire, json.dumps(a_send()).encode(), kind)
+
+    assert answer.json()["status"] == "queued"
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,16 @@ async def test_an_entry_binds_every_role_and_stops_what_is_on_its_way(door: Door
     assert answer.json()["reason"] == "suppressed"
 
 
+async def test_an_end_lies_in_the_future_by_the_stores_clock_and_not_by_this_hosts(door: Door) -> None:
+    now = door.world.now
+    assert now < datetime.now(UTC) - timedelta(days=1)
+
+    soon = await door.post(LIST, entry(expiresAt=(now + timedelta(hours=1)).isoformat()))
+    past = await door.post(LIST, entry(expiresAt=(now - timedelta(hours=1)).isoformat()))
+
+    assert (soon.status_code, past.status_code) == (200, 422)
+
+
 async def test_a_domain_binds_all_below_it(door: Door) -> None:
     await door.post(LIST, entry(recipientEmail=..., domain="B\u00fccher.example"))
 

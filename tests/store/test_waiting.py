@@ -176,6 +176,21 @@ async def test_lateness_counts_from_the_schedule_and_not_from_acceptance(world: 
     assert world.state(receipt) is State.QUEUED
 
 
+async def test_lateness_of_a_schedule_that_had_passed_counts_from_acceptance(world: World) -> None:
+    held = await world.send(to="third@example.net", not_before=at(-3 * DAY))
+    plain = await world.send(to="fourth@example.net", not_before=at(-3 * DAY), mailbox=BOXES[1])
+    await world.pause_mailbox()
+    await world.pause_relay()
+    world.advance(DAY - 60)
+    await world.look()
+    before = [world.state(held), world.state(plain)]
+    world.advance(720)
+    await world.look()
+
+    assert before == [State.HELD, State.QUEUED]
+    assert [world.state(held), world.state(plain)] == [State.EXPIRED, State.EXPIRED]
+
+
 async def test_queued_mail_without_an_attempt_expires(world: World) -> None:
     receipt = await world.send()
     await world.pause_relay()

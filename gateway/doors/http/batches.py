@@ -8,7 +8,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -79,7 +78,9 @@ async def _begun(request: Request, grant: Grant, shape: type[Batch], *, may_be_e
     items = items_of(given)
     limit = settings.max_message_bytes * batched.WHOLE_MAX
     weights = weigh(items, limit)
-    terms = Terms("", datetime.now(UTC), settings.hostname, await agent_of(request, grant))
+    terms = Terms(
+        "", context_of(request).store.about_now(grant.tenant), settings.hostname, await agent_of(request, grant)
+    )
     return _Run(request, grant, terms, items, weights, limit, dry=asked.dry_run, may_be_empty=may_be_empty)
 
 

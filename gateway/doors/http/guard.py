@@ -69,9 +69,14 @@ class Guard:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
+        headed = scope["method"] == "HEAD"
+        if headed:  # the routes see a GET, of which only the head is sent (RFC 9110 9.3.2)
+            scope = {**scope, "method": "GET"}
 
         async def sending(message: Message) -> None:
             nonlocal started
+            if headed and started:
+                return
             if message["type"] == "http.response.start":
                 started = True
                 headers = list(message.get("headers", ()))
@@ -79,6 +84,8 @@ class Guard:
                 own = any(name == POLICY for name, _ in headers)
                 message["headers"] = [*headers, *HEADERS] if own else [*headers, *HEADERS, CLOSED]
             await send(message)
+            if headed:  # a stream would never end by itself
+                await send({"type": "http.response.body", "body": b""})
 
         if not self._meant(scope):
             await _answer(

@@ -193,14 +193,16 @@ def _fault(detail: Any, shape: type[Shape]) -> tuple[str, str]:  # noqa: ANN401 
 def reader_of(request: Request, grant: Grant) -> Reader:
     """How this tenant's addresses are read."""
     tenancy = grant.tenancy
-    return Reader(tenancy.rules, context_of(request).settings.special_use, tenancy.own_domains, datetime.now(UTC))
+    context = context_of(request)
+    now = context.store.about_now(grant.tenant)
+    return Reader(tenancy.rules, context.settings.special_use, tenancy.own_domains, now)
 
 
 def _refuse_other_types(request: Request) -> None:
     given = request.headers.getlist("content-type")
     kind, _, parameters = given[0].partition(";") if len(given) == 1 else ("", "", "")
-    charset = parameters.strip().lower().replace('"', "")
-    if kind.strip().lower() != "application/json" or charset not in ("", "charset=utf-8"):
+    charset = parameters.strip(" \t;").lower().replace('"', "")
+    if kind.strip().lower() != "application/json" or charset not in ("", "charset=utf-8", "charset=utf8"):
         raise Refusal(415, "unsupported_media_type", "the body must be application/json in UTF-8")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise Refusal(415, "unsupported_media_type", "the body must not be compressed")

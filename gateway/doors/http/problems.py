@@ -7,6 +7,7 @@ from types import MappingProxyType
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match
 
 from gateway.core.errors import ConflictError, HumanDecisionError, NotFoundError, StoreUnavailableError
 from gateway.core.verdict import KEY_REUSED, STORE_UNAVAILABLE
@@ -19,7 +20,7 @@ PROBLEM = "application/problem+json"
 RETRY_SECONDS = 2
 """What `Retry-After` says where nothing better is known."""
 
-UNAUTHORIZED = 401
+UNAUTHORIZED, NOT_ALLOWED = 401, 405
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 BREAKS_OFF = frozenset({408, 413})
 """The rest of the body is not read, so the connection cannot be used again."""
@@ -64,10 +65,15 @@ async def _refusal(request: Request, error: Exception) -> Response:
     return problem(error.status, error.slug, error.message, error.extra, headers)
 
 
-async def _routing(_: Request, error: Exception) -> Response:
+async def _routing(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  (for the type checker)
     slug, words = SLUGS.get(error.status_code, "refused"), WORDS.get(error.status_code, "refused")
-    return problem(error.status_code, slug, words, headers=error.headers)
+    headers = error.headers
+    if error.status_code == NOT_ALLOWED:  # all that this path knows, in whatever route (RFC 9110 15.5.6)
+        fits = [one for one in request.app.routes if one.matches(request.scope)[0] is not Match.NONE]
+        known = {method for one in fits for method in getattr(one, "methods", None) or ()}
+        headers = {"Allow": ", ".join(sorted(known | ({"HEAD"} if "GET" in known else set())))}
+    return problem(error.status_code, slug, words, headers=headers)
 
 
 async def _key_gone(request: Request, _: Exception) -> Response:

@@ -5,7 +5,7 @@ import contextlib
 import math
 import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -102,7 +102,7 @@ async def _letter(request: Request, grant: Grant, asked: SendRequest, *, may_be_
     """The ticket of a request under the terms of its own headers. Raises Faults, Refusal."""
     terms = Terms(
         new_request_id(),
-        datetime.now(UTC),
+        context_of(request).store.about_now(grant.tenant),
         context_of(request).settings.hostname,
         await agent_of(request, grant),
         _idempotency_key(request, asked),

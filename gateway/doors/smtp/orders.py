@@ -108,9 +108,11 @@ def tokens(text: str | None, recipients: Sequence[Recipient], reader: Reader) ->
             if _TOKEN.fullmatch(number) is None:
                 raise Faults([(field, "must be one whole number, or address=number for each of several people")])
             try:
-                found[reader.person(person)] = int(number)
+                twice = found.setdefault(reader.person(person), int(number)) != int(number)
             except AddressError as error:
                 raise Faults([(field, error.why)]) from None
+            if twice:
+                raise Faults([(field, "has two tokens for one person")])
     if any(number > TOKEN_MAX for number in found.values()):
         raise Faults([(field, "is larger than any token")])
     return found

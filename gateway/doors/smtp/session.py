@@ -7,7 +7,6 @@ Who may send, to whom and what is not decided here: the author comes from `login
 import asyncio
 import logging
 import re
-from datetime import UTC, datetime
 
 from gateway.core.address import AddressError
 from gateway.core.dsn import Dsn
@@ -213,8 +212,9 @@ class Session(Talk):
         return await login.still(context, self.author)
 
     def _reads_for(self, author: Author) -> Reader:
-        tenancy, settings = author.grant.tenancy, self.house.context.settings
-        return Reader(tenancy.rules, settings.special_use, tenancy.own_domains, datetime.now(UTC))
+        context, tenancy = self.house.context, author.grant.tenancy
+        now = context.store.about_now(author.grant.tenant)
+        return Reader(tenancy.rules, context.settings.special_use, tenancy.own_domains, now)
 
     async def smtp_RCPT(self, arg: str) -> None:
         """Add a recipient, unless the address, its suppression or the number of them says no."""

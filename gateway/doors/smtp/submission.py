@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from email.utils import format_datetime
 from typing import Any, TypeVar
 
@@ -130,7 +130,7 @@ def _terms(context: Context, mail: Transaction, said: Parsed, wishes: orders.Ord
     message_id = bare_id(said.message_id or "")
     if key is None and message_id:
         key = _framed("message-id", message_id, mail.offered)
-    now, hostname = datetime.now(UTC), context.settings.hostname
+    now, hostname = context.store.about_now(mail.author.grant.tenant), context.settings.hostname
     return Terms(new_request_id(), now, hostname, agent, key, door="smtp", offered=tuple(mail.offered))
 
 

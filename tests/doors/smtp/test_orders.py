@@ -154,6 +154,7 @@ async def test_a_name_that_is_no_order_is_refused(submit: Submit, header: str) -
         "X-Gateway-Fencing-Token: 9999999999999999999",
         "X-Gateway-Fencing-Token: odd@odd@example.net=1",
         "X-Gateway-Fencing-Token: cee@example.net=1",
+        "X-Gateway-Fencing-Token: pat@example.net=1, pat@EXAMPLE.net=2",
         "X-Gateway-Kind: reply\r\nX-Gateway-Kind: outreach",
     ],
 )
