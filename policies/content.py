@@ -52,6 +52,7 @@ def _faults(mail: Submission) -> Iterator[tuple[str, str]]:
     if "from" in traits.missing:  # Date and Message-ID are added where they are missing (RFC 6409 8)
         yield "from", "is missing"
     yield from ((name, "holds control characters") for name in traits.control_characters)
+    yield from ((name, "is not UTF-8") for name in traits.not_utf8)  # RFC 6532 3: nobody could say what it says
     # Those that the door has read as its own are no trait any more; what is left here is forged, or a slip in a name.
     yield from ((name, "is no header of the gateway, though it is named like one") for name in traits.gateway_headers)
     if traits.received > RECEIVED_MAX:

@@ -44,6 +44,14 @@ def tree(data: bytes) -> Part:
     return _Walk(data).part(0, len(data), 0, strict=True)
 
 
+def own_parts(part: Part) -> Iterator[Part]:
+    """It and the parts within it in their order, but for those of a message that it holds: they are contents."""
+    yield part
+    if part.media_type != "message/rfc822":
+        for child in part.children:
+            yield from own_parts(child)
+
+
 def _value(fields: Sequence[tuple[str, bytes]], name: str) -> str:
     return next((value_of(raw) for other, raw in fields if other.lower() == name), "")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gateway.core.headers import counted, decode, has_controls, to_text, value_of
-from gateway.core.mimetree import Part, body_of, parameters, tree
+from gateway.core.mimetree import Part, body_of, own_parts, parameters, tree
 from gateway.core.parts import Attachment, crlf, lf
 
 # RFC 5322 3.6 and RFC 2045: at most once. Bcc too, but it is removed anyhow, however often it stands there.
@@ -27,13 +27,15 @@ class Traits:
     """Facts about a message's form; a policy judges them. Names of headers are in lower case; a clean message has none.
 
     `repeated`: headers that must be single but are not. `missing`: of From, Date and Message-ID. `control_characters`:
-    headers with such in their raw or decoded value. `gateway_headers`: X-Gateway-* and X-Fencing-Token. `received`: how
+    headers with such in their raw or decoded value. `not_utf8`: headers, of parts too, that no reader can tell the
+    characters of (RFC 6532 3). `gateway_headers`: X-Gateway-* and X-Fencing-Token. `received`: how
     many. `eight_bit`, `bare_newlines` (CR or LF alone), `nul`: whether there are any. `longest_line` in octets.
     """
 
     repeated: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     control_characters: tuple[str, ...] = ()
+    not_utf8: tuple[str, ...] = ()
     gateway_headers: tuple[str, ...] = ()
     received: int = 0
     eight_bit: bool = False
@@ -105,7 +107,7 @@ def read(raw: bytes) -> Parsed:
         to=people("to"),
         cc=people("cc"),
         bcc=people("bcc"),
-        traits=_traits(raw, encoded, bare=data is not raw),
+        traits=_traits(raw, root, encoded, bare=data is not raw),
     )
 
 
@@ -117,7 +119,7 @@ def auto_submitted(headers: Iterable[tuple[str, str]]) -> str:
     return ""
 
 
-def _traits(raw: bytes, encoded: list[tuple[str, str]], *, bare: bool) -> Traits:
+def _traits(raw: bytes, root: Part, encoded: list[tuple[str, str]], *, bare: bool) -> Traits:
     names = [name.lower() for name, _ in encoded]
     once = dict.fromkeys(names)
     odd = dict.fromkeys(name.lower() for name, value in encoded if has_controls(value.replace("\t", " ")))
@@ -125,6 +127,7 @@ def _traits(raw: bytes, encoded: list[tuple[str, str]], *, bare: bool) -> Traits
         repeated=tuple(name for name in once if name in _SINGLE and names.count(name) > 1),
         missing=tuple(name for name in _NEEDED if name not in once),
         control_characters=tuple(odd),
+        not_utf8=() if raw.isascii() else tuple(dict.fromkeys(_not_utf8(root))),
         gateway_headers=tuple(name for name in once if name.startswith("x-gateway-") or name == "x-fencing-token"),
         received=names.count("received"),
         eight_bit=not raw.isascii(),
@@ -132,6 +135,15 @@ def _traits(raw: bytes, encoded: list[tuple[str, str]], *, bare: bool) -> Traits
         nul=b"\0" in raw,
         longest_line=max(map(len, raw.split(b"\r\n"))),
     )
+
+
+def _not_utf8(root: Part) -> Iterator[str]:
+    for part in own_parts(root):
+        for name, raw_field in part.fields:
+            try:
+                raw_field.decode()
+            except UnicodeDecodeError:
+                yield name.lower()
 
 
 # --- addresses --------------------------------------------------------------------------------------------------------

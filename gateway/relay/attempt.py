@@ -25,6 +25,8 @@ LEAST_RATE = 1_000
 STAGES = ("mail", "rcpt", "data")
 GO_ON = 354
 CLOSING = 421
+OF_THE_SESSION = frozenset({503, 530, 534, 535, 538})
+"""Out of order, no login, no TLS (RFC 5321, 4.2.3; RFC 4954, 6): before the dot such a no is about the two servers."""
 
 Permit = Callable[[], Awaitable[str | None]]
 Step = Callable[[str], Awaitable[None]]
@@ -129,7 +131,7 @@ class _Transaction:
 
     def _stale(self, replies: list[Reply]) -> bool:
         """Whether a connection that was kept had already been given up by the smarthost when we spoke."""
-        return self.wire.uses > 0 and (not replies or replies[0].code == CLOSING)
+        return self.wire.uses > 0 and (not replies or replies[0].code in {CLOSING, *OF_THE_SESSION})
 
     def _refused(self, replies: list[Reply]) -> Outcome:
         outcome = _refusal(replies)
@@ -137,6 +139,8 @@ class _Transaction:
             stage, reply = _first_no(replies)
             return self._hang_up(Deferred(f"out of step: {reply.code} to {stage.upper()}", reply))
         if any(reply.code in {GO_ON, CLOSING} for reply in replies):  # it waits for a body that nobody has, or closes
+            return self._hang_up(outcome)
+        if _first_no(replies)[1].code in OF_THE_SESSION:
             return self._hang_up(outcome)
         self.pool.release(self.wire, reset=True)
         return outcome
@@ -206,13 +210,16 @@ class _Transaction:
 def verdict(reply: Reply, stage: str) -> Relayed | Deferred | Bounced | Unknown:
     """Returns what a reply to this stage ("mail", "rcpt", "data", "dot") says of the mail; RFC 5321, 4.2.1.
 
-    Only the dot can be answered by Relayed; a code that answers nothing is Unknown.
+    Only the dot can be answered by Relayed; a code that answers nothing is Unknown. A 5yz before it that is a fault of the
+    session defers, as does all that fails before MAIL: another session, or another setting, may do.
     """
     why = f"{reply.code} to {stage.upper()}"
     match reply.code // 100:
         case 2 if stage == "dot":
             return Relayed(reply)
         case 4:
+            return Deferred(why, reply)
+        case 5 if stage != "dot" and reply.code in OF_THE_SESSION:
             return Deferred(why, reply)
         case 5:
             return Bounced(why, reply, stage)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.core.dsn import NONE, Dsn
+from gateway.core.mimeascii import Form
 from gateway.relay.wire import Offers
 
 UNSAFE = r"\x00-\x20\x7f-\xa0<>\u2028\u2029\ud800-\udfff"
@@ -31,7 +32,9 @@ class Outgoing:
     `envelope_from` is None for the null reverse-path; `body` is dot-stuffed, every line ends in CRLF, and the final dot
     is not in it; `size` is its length in bytes before stuffing (RFC 1870, 5). `seven_bit` makes the same mail in 7
     bits, for a smarthost without 8BITMIME, in the same form as `body`; it raises ValueError where that cannot be done.
-    `utf8_headers` says so where SMTPUTF8 is offered; `dsn` are the author's wishes for reports, passed on where that is.
+    `headers` says what they are, those of the parts too: UTF-8 goes only where SMTPUTF8 is offered (RFC 6531, 3.2), else
+    `narrow` makes the same mail with headers in ASCII, or raises ValueError. `dsn` are the author's wishes for reports,
+    passed on where that is offered.
     """
 
     envelope_from: str | None
@@ -41,31 +44,49 @@ class Outgoing:
     needs_smtputf8: bool = False
     eight_bit: bool = False
     seven_bit: Callable[[], bytes] | None = None
-    utf8_headers: bool = False
+    headers: Form = Form.ASCII
+    narrow: "Callable[[], Outgoing] | None" = None
     dsn: Dsn = NONE
 
     def fit(self, offers: Offers) -> tuple[bytes, bytes, bytes, bytes]:
         """Returns MAIL, RCPT and DATA, each with its CRLF, and the body to send; raises Unfit."""
-        sender = self.envelope_from or ""
-        for address in (sender, self.recipient):
-            if not ADDRESS.fullmatch(address) and (address or address is not sender):
-                raise Unfit("5.1.3 an address of the envelope cannot be put into a command")
-        if (self.needs_smtputf8 or not (sender + self.recipient).isascii()) and not offers.smtputf8:
+        wide = self._wide()
+        if wide and not offers.smtputf8:
             raise Unfit("5.6.7 the smarthost does not offer SMTPUTF8, which an address of this mail needs")
+        if self.headers is Form.OCTETS:
+            raise Unfit("5.6.0 a header of the mail is not UTF-8")
+        if self.headers is Form.UTF8 and not offers.smtputf8:
+            return self._narrowed().fit(offers)
         body, size = self._body(offers)
         if offers.size and size > offers.size:
             raise Unfit(f"5.3.4 the mail has {size} bytes and the smarthost takes at most {offers.size}")
-        mail = f"MAIL FROM:<{sender}>"
+        mail = f"MAIL FROM:<{self.envelope_from or ''}>"
         if offers.size is not None:
             mail += f" SIZE={size}"
         if self.eight_bit and offers.eight_bit:
             mail += " BODY=8BITMIME"
-        if self.needs_smtputf8 or not (sender + self.recipient).isascii() or (self.utf8_headers and offers.smtputf8):
+        if wide or self.headers is Form.UTF8:
             mail += " SMTPUTF8"
         rcpt = f"RCPT TO:<{self.recipient}>"
         if offers.dsn:
             mail, rcpt = mail + self.dsn.of_mail(), rcpt + self.dsn.of_rcpt()
         return f"{mail}\r\n".encode(), f"{rcpt}\r\n".encode(), b"DATA\r\n", body
+
+    def _wide(self) -> bool:
+        """Whether the envelope needs SMTPUTF8; raises Unfit for an address that is no argument of a command."""
+        sender = self.envelope_from or ""
+        for address in (sender, self.recipient):
+            if not ADDRESS.fullmatch(address) and (address or address is not sender):
+                raise Unfit("5.1.3 an address of the envelope cannot be put into a command")
+        return self.needs_smtputf8 or not (sender + self.recipient).isascii()
+
+    def _narrowed(self) -> "Outgoing":
+        try:
+            if self.narrow is not None:
+                return self.narrow()
+        except ValueError:
+            pass
+        raise Unfit("5.6.7 the smarthost does not offer SMTPUTF8, which a header of this mail needs")
 
     def _body(self, offers: Offers) -> tuple[bytes, int]:
         body, size = self.body, self.size

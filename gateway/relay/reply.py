@@ -67,15 +67,17 @@ class Replies:
 
 
 def compose(code: int, lines: list[str]) -> Reply:
-    """Returns the reply with this code; `lines` are its texts, which may still begin with the enhanced code."""
+    """Returns the reply with this code; `lines` are its texts, which may still begin with the enhanced code.
+
+    The first enhanced code counts, on whichever line it is, whose class is that of the code (RFC 2034, 4).
+    """
     enhanced = ""
     texts = []
-    for number, line in enumerate(lines):
+    for line in lines:
         text = clean(line)
         match = ENHANCED.match(text)
         if match and match[1] == str(code)[0]:
-            if number == 0:
-                enhanced = match[0].strip()
+            enhanced = enhanced or match[0].strip()
             if match[0].strip() == enhanced:
                 text = text[match.end() :]
         texts.append(text)

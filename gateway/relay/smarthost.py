@@ -21,6 +21,9 @@ from gateway.relay.reply import clean, compose
 from gateway.relay.wire import Offers, Wire
 
 TEMPORARY = 421
+UNKNOWN_COMMAND = frozenset({500, 502, 504})
+"""What a server says to EHLO that knows only HELO (RFC 5321, 3.2 and 4.2.4). Any other no is a no to us, for now or for
+good: with HELO it would seem to be a server without extensions, and mail would bounce that needs them."""
 
 
 class Unreachable(Exception):  # noqa: N818 - says what the smarthost is
@@ -101,8 +104,8 @@ class Smarthost:
         with self._explained("EHLO", self.command_timeout):
             try:
                 await client.ehlo()
-            except aiosmtplib.SMTPHeloError:
-                if not client.is_connected:  # it said 421
+            except aiosmtplib.SMTPHeloError as error:
+                if error.code not in UNKNOWN_COMMAND or not client.is_connected:
                     raise
                 await client.helo()
 

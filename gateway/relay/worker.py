@@ -15,6 +15,7 @@ from typing import Any
 from gateway.core.delivery import Deferred, GivenBack, Outcome, Reply, Retry, Unknown
 from gateway.core.errors import StoreUnavailableError
 from gateway.core.mime import stuff, to_seven_bit
+from gateway.core.mimeascii import ascii_headers, form
 from gateway.relay.attempt import attempt, verdict
 from gateway.relay.outgoing import Outgoing
 from gateway.relay.pool import Pool
@@ -241,7 +242,10 @@ class _Attempt:
 
 def outgoing(claim: Claim) -> Outgoing:
     """The mail of a claim as it goes over the wire: one recipient, dot-stuffed."""
-    body = claim.body
+    return _written(claim, claim.body)
+
+
+def _written(claim: Claim, body: bytes) -> Outgoing:
     return Outgoing(
         claim.reverse_path,
         claim.address,
@@ -250,7 +254,8 @@ def outgoing(claim: Claim) -> Outgoing:
         needs_smtputf8=not claim.address.isascii(),
         eight_bit=not body.isascii(),
         seven_bit=lambda: stuff(to_seven_bit(body)),
-        utf8_headers=not body.partition(b"\r\n\r\n")[0].isascii(),
+        headers=form(body),
+        narrow=lambda: _written(claim, ascii_headers(body)),
         dsn=claim.dsn,
     )
 

@@ -65,6 +65,13 @@ def test_what_is_missing_and_what_is_raw_is_named() -> None:
     )
 
 
+def test_headers_in_another_charset_are_named_and_a_body_is_not() -> None:
+    raw = b"X: \xc3\xbc\r\nSubject: gr\xfc\xdfe\r\nFrom: \xfc\r\nsubject: \xff\r\n\r\n\xff\r\n"
+
+    assert read(raw).traits.not_utf8 == ("subject", "from")
+    assert read(b"Subject: x\r\n\r\n\xff\r\n").traits.not_utf8 == ()
+
+
 def test_two_bcc_headers_and_a_folding_tab_are_nothing_odd() -> None:
     traits = read(mail("bcc-spellings")).traits
 

@@ -110,10 +110,12 @@ async def test_a_raw_message_that_cannot_be_read_is_malformed(door: Door, raw: s
     assert faults(await door.post(SEND, a_raw(raw))) == named
 
 
-async def test_a_raw_message_in_no_charset_is_read_without_an_error(door: Door) -> None:
-    raw = RAW.encode().replace(b"hello", b"\xff\xfe") + b"\xff"
+async def test_a_body_in_no_charset_goes_as_it_is_and_a_header_in_none_is_refused(door: Door) -> None:
+    body, header = RAW.encode() + b"\xff\xfe\r\n", RAW.encode().replace(b"hello", b"\xff\xfe")
 
-    assert (await door.post(SEND, a_raw(raw))).json()["status"] == "queued"
+    assert (await door.post(SEND, a_raw(body))).json()["status"] == "queued"
+    answer = (await door.post(SEND, a_raw(header, idempotencyKey="two"))).json()
+    assert (answer["status"], answer["reason"]) == ("blocked", "invalid_message")
 
 
 NAMES = ("From", "To", "Cc", "Bcc", "Subject", "Message-ID", "In-Reply-To", "References", "Date", "Sender", "Reply-To")

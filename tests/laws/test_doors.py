@@ -27,6 +27,7 @@ PEOPLE = [PAT, "bee@example.net", "cee@example.net", "dee@example.org", "ops@gw.
 HEADERS = ["X-Campaign", "X-Note", "List-Unsubscribe", "Importance", "DKIM-Signature", "Comments"]
 
 words = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=40).map(str.strip)
+umlauts = st.text("aö ü,=?ß", max_size=20).map(str.strip)
 lines = st.lists(words, max_size=6).map("\n".join)
 people = st.lists(st.sampled_from(PEOPLE), unique=True, min_size=1, max_size=4)
 orders = st.fixed_dictionaries(
@@ -97,7 +98,9 @@ class Both:
 
     async def smtp(self, raw: bytes, to: list[str]) -> tuple[Ticket, list[Document]]:
         more = "" if raw.isascii() else " SMTPUTF8 BODY=8BITMIME"
-        await self.submit.send(raw, tuple(to), more=more)
+        before = len(self.tickets)
+        reply = await self.submit.send(raw, tuple(to), more=more)
+        assert len(self.tickets) > before, reply
         return self.tickets[-1], self.receipts[-1].record.decision["findings"]
 
 
@@ -164,12 +167,13 @@ def test_a_mail_as_bytes_is_the_same_through_both_doors(run: Run) -> None:
     @given(
         to=people,
         cc=st.lists(st.sampled_from(PEOPLE), unique=True, max_size=2),
-        subject=words,
-        text=lines,
-        headers=st.lists(st.tuples(st.sampled_from(HEADERS), words.filter(bool)), max_size=3),
+        subject=words | umlauts,
+        text=lines | umlauts,
+        headers=st.lists(st.tuples(st.sampled_from(HEADERS), (words | umlauts).filter(bool)), max_size=3),
         sender=st.sampled_from([BOXES[0], f"Agent <{BOXES[0]}>", "ceo@gw.example.com"]),
         wishes=orders,
         date=st.booleans(),
+        charset=st.sampled_from(["utf-8", "latin-1"]),
     )
     def tried(**mail: Any) -> None:
         async def act(pair: Both) -> None:
@@ -179,7 +183,7 @@ def test_a_mail_as_bytes_is_the_same_through_both_doors(run: Run) -> None:
             head += ["Date: Wed, 04 Mar 2026 12:00:00 +0000"] if mail["date"] else []
             head += [f"{name}: {value}" for name, value in mail["headers"]]
             body = mail["text"].replace("\n", "\r\n")
-            raw = ("\r\n".join(head) + f"\r\n\r\n{body}\r\n").encode()
+            raw = ("\r\n".join(head) + f"\r\n\r\n{body}\r\n").encode(mail["charset"])
             wishes, given_over_smtp = pair.wishes(mail["wishes"])
             everybody = list(dict.fromkeys([*mail["to"], *mail["cc"]]))
 

@@ -33,6 +33,7 @@ def test_a_message_may_be_as_large_as_the_limit_and_no_larger() -> None:
         ({"repeated": ("subject",)}, "subject", "may stand only once"),
         ({"missing": ("from",)}, "from", "is missing"),
         ({"control_characters": ("x-note",)}, "x-note", "holds control characters"),
+        ({"not_utf8": ("subject",)}, "subject", "is not UTF-8"),
         ({"gateway_headers": ("x-gateway-decision",)}, "x-gateway-decision", "of the gateway"),
         ({"received": 51}, "received", "in a circle"),
         ({"nul": True}, "message", "NUL"),

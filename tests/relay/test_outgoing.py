@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.core.delivery import Bounced, Relayed
+from gateway.core.mimeascii import Form
 from gateway.relay.outgoing import Outgoing
 from tests.relay.ends import ends, outgoing
 from tests.smtp import FIXTURES
@@ -15,6 +16,8 @@ from tests.smtp import FIXTURES
     [
         ("plain", outgoing(recipient="jörg@example.net", needs_smtputf8=True), "5.6.7"),
         ("plain", outgoing(recipient="jörg@example.net"), "5.6.7"),
+        ("plain", outgoing(headers=Form.UTF8), "5.6.7"),
+        ("well", outgoing(headers=Form.OCTETS), "5.6.0"),
         ("plain", outgoing(eight_bit=True), "5.6.3"),
         ("well", outgoing(size=33_554_433), "5.3.4"),
         ("well", outgoing(recipient="pat@example.net> NOTIFY=NEVER"), "5.1.3"),

@@ -20,6 +20,10 @@ from tests.smtp import FIXTURES
         ('RCPT "421 4.7.0 unexpected volume"', Deferred("421 to RCPT", Reply(421, "4.7.0", "unexpected volume"))),
         ('RCPT "450 try again"', Deferred("450 to RCPT", Reply(450, "", "try again"))),
         ('RCPT "550 5.1.1 no such user"', Bounced("550 to RCPT", Reply(550, "5.1.1", "no such user"), "rcpt")),
+        (
+            r'RCPT "550-gone\r\n550 5.1.1 no such user"',
+            Bounced("550 to RCPT", Reply(550, "5.1.1", "gone\nno such user"), "rcpt"),
+        ),
         ('RCPT "552 5.2.2 mailbox full"', Bounced("552 to RCPT", Reply(552, "5.2.2", "mailbox full"), "rcpt")),
         ('DATA "451 4.3.0 no"', Deferred("451 to DATA", Reply(451, "4.3.0", "no"))),
         ('DATA "554 no valid recipients"', Bounced("554 to DATA", Reply(554, "", "no valid recipients"), "data")),

@@ -141,7 +141,7 @@ async def test_octets_above_127_need_their_parameter(submit: Submit) -> None:
     assert submit.body_of(eight_bit).endswith("Grüße\r\n".encode())
     assert header.startswith("554 5.6.0 invalid_message; field=headers; ")
     assert b"with UTF8SMTPSA id" in submit.body_of(utf8)
-    assert no_utf8.startswith("554 5.6.0 invalid_message; field=headers; ")
+    assert no_utf8.startswith("554 5.6.0 invalid_message; field=subject; ")
 
 
 async def test_an_address_beyond_ascii_needs_smtputf8(submit: Submit) -> None:
