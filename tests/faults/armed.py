@@ -9,8 +9,8 @@ A step (`gateway/store/steps.py`) is met for the `on`-th time and then, once, do
     raise     an error of the gateway's own
 
 or each time it is met does `dawdle`: wait up to `seconds`, by dice with the seed `seed`. What it does is first said in
-the log, as the event `armed`. `break` names a deliberate fault of `breaks.py`; `skew` is by how many seconds the clock of
-this host is wrong.
+the log, as the event `armed`. `break` names a deliberate fault of `BREAKS`; `skew` is by how many seconds the clock of
+this host is wrong: it is so for the whole process, before anything of the gateway is loaded.
 """
 
 import asyncio
@@ -25,9 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gateway.cli import main
-from gateway.store import steps
-from tests.faults import breaks
+from tests.faults import wrong_clock
 
 log = logging.getLogger("gateway.armed")
 LOOK = 0.005
@@ -96,15 +94,20 @@ async def _opened(gate: Path) -> None:
 
 
 def arm(orders: dict[str, Any]) -> None:
-    """Arm steps, break what is to be broken, set the clock of this host wrong."""
+    """Set the clock of this host wrong, then arm steps and break what is to be broken."""
+    if orders.get("skew"):
+        wrong_clock.set_wrong(orders["skew"])
+    from gateway.store import steps
+    from tests.faults.breaks_of_rules import BREAKS
+
     made: dict[str, Callable[[], Any]] = {name: _Step(name, order) for name, order in orders.get("steps", {}).items()}
     steps.armed.update(made)
     if orders.get("break"):
-        breaks.BREAKS[orders["break"]]()
-    if orders.get("skew"):
-        breaks.skew_the_clock(orders["skew"])
+        BREAKS[orders["break"]]()
 
 
 if __name__ == "__main__":
     arm(json.loads(os.environ.get("ARMED", "{}")))
+    from gateway.cli import main
+
     main()

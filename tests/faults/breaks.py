@@ -2,22 +2,18 @@
 
 They are applied inside a gateway process by `armed.py`, before it starts. Where a fault's window is a few microseconds
 wide the fault also dawdles in it, so that it shows within a few rounds; `dawdle` alone changes no answer, which a test
-shows as well. `skew_the_clock` is no fault: a host may have a wrong clock.
+shows as well. Those that are here let steps happen apart, late or in another order; those of `breaks_of_rules.py` get a
+rule wrong.
 """
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 import sqlalchemy as sa
 
 from gateway.core.delivery import Deferred, Retry, State
 from gateway.core.facts import FlightsAsk
-from gateway.doors import chance
-from gateway.doors.http import inlet, sends
-from gateway.doors.smtp import orders
 from gateway.relay import reply, wire
 from gateway.store import Store, events, facts, forbid, mail, outbox, schema, settles, waiting
 from gateway.store.dialect import Dialect
@@ -39,7 +35,7 @@ def fault(make: Callable[[], None]) -> Callable[[], None]:
     return make
 
 
-def _replace(owner: Thing, name: str, new: Thing) -> Thing:
+def swap(owner: Thing, name: str, new: Thing) -> Thing:
     """Put something in the place of a function; returns what was there."""
     old = getattr(owner, name)
     setattr(owner, name, new)
@@ -60,7 +56,7 @@ def dawdle() -> None:
         return old(self, *words, **more)
 
     facts.LOADERS[FlightsAsk] = flights
-    old = _replace(facts.Look, "rows", rows)
+    old = swap(facts.Look, "rows", rows)
 
 
 @fault
@@ -70,7 +66,7 @@ def drop_the_lock() -> None:
     def begin(self: Postgres, cursor: Thing, tenants: Sequence[str]) -> None:
         cursor.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
 
-    _replace(Postgres, "begin", begin)
+    swap(Postgres, "begin", begin)
 
 
 @fault
@@ -86,7 +82,7 @@ def read_the_clock_before_the_lock() -> None:
             for tenant in names:
                 tx._cursor.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number(tenant),))
 
-    old = _replace(Store, "_read_time", read_time)
+    old = swap(Store, "_read_time", read_time)
 
 
 @fault
@@ -105,8 +101,8 @@ def settle_without_the_lock() -> None:
         for tenant in mine:
             del tx.tenants[tenant]
 
-    old = _replace(Writer, "do", do)
-    told = _replace(events, "append", append)
+    old = swap(Writer, "do", do)
+    told = swap(events, "append", append)
 
 
 @fault
@@ -119,8 +115,8 @@ def skip_the_claim_number() -> None:
     def settle(standing: Thing, claim_no: int, *more: Thing) -> Thing:
         return old(standing, standing.claim_no, *more)
 
-    _replace(outbox, "_refusal", refusal)
-    old = _replace(settles, "settle", settle)
+    swap(outbox, "_refusal", refusal)
+    old = swap(settles, "settle", settle)
 
 
 @fault
@@ -130,7 +126,7 @@ def check_suppression_only_at_acceptance() -> None:
     def stop_contact(*_: object) -> list[str]:
         return []
 
-    _replace(forbid, "stop_contact", stop_contact)
+    swap(forbid, "stop_contact", stop_contact)
 
 
 @fault
@@ -147,7 +143,7 @@ def look_up_facts_inside_the_permit() -> None:
         time.sleep(50 * PAUSE)
         return words
 
-    old = _replace(outbox, "permit", permit)
+    old = swap(outbox, "permit", permit)
 
 
 @fault
@@ -158,7 +154,7 @@ def forget_the_key_of_a_blocked_send() -> None:
         kept: dict[str, Thing] = old(judged, record)
         return kept | ({"idem_slot": None} if judged.state is State.BLOCKED else {})
 
-    old = _replace(mail, "_send_row", row)
+    old = swap(mail, "_send_row", row)
 
 
 def _bump(_: Dialect) -> sa.Executable:
@@ -177,7 +173,7 @@ def bump_tokens_in_flight() -> None:
             for delivery in record.deliveries if judged.state is State.QUEUED else ():
                 tx.run(_bump, {"tenant": tenant, "contact": delivery.contact})
 
-    old = _replace(mail, "write", write)
+    old = swap(mail, "write", write)
 
 
 @fault
@@ -189,7 +185,7 @@ def take_half_a_reply_as_a_yes() -> None:
             self._waiting.popleft().set_result(reply.compose(int(self._replies._buffer[:3]), [""]))
         old(self)
 
-    old = _replace(wire.Wire, "eof_received", eof_received)
+    old = swap(wire.Wire, "eof_received", eof_received)
 
 
 @fault
@@ -199,7 +195,7 @@ def try_again_what_is_unknown() -> None:
     def lost(claimed: Claim, why: str) -> Report:
         return Report(claimed, Deferred(why), Retry(0.1, 0.1), 0.0)
 
-    _replace(waiting, "lost", lost)
+    swap(waiting, "lost", lost)
 
 
 @fault
@@ -215,44 +211,5 @@ def answer_before_the_commit() -> None:
             old_commit(self, *left.pop())
         return old_begin(self, ids)
 
-    old_commit = _replace(Store, "_commit", commit)
-    old_begin = _replace(Store, "_begin", begin)
-
-
-# --- no fault ---------------------------------------------------------------------------------------------------------
-
-
-@fault
-def ignore_the_token_over_smtp() -> None:
-    """The header with the fencing token is taken out of the mail, and nobody reads it."""
-    _replace(orders, "tokens", lambda *_: None)
-
-
-@fault
-def use_another_key_over_smtp() -> None:
-    """The header with the key is taken out of the mail, and the key is made of the Message-ID."""
-    read = orders.read
-
-    def without(said: Thing, reader: Thing) -> Thing:
-        wishes = read(said, reader)
-        return replace(wishes, asked=wishes.asked.model_copy(update={"idempotency_key": None}))
-
-    _replace(orders, "read", without)
-
-
-def skew_the_clock(seconds: float) -> None:
-    """Set this host's clock wrong, wherever the gateway reads it."""
-
-    class Skewed(datetime):
-        @classmethod
-        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]  # a plain one, for it is compared
-            return datetime.now(tz) + timedelta(seconds=seconds)
-
-    class SkewedTime:
-        @staticmethod
-        def time() -> float:
-            return time.time() + seconds
-
-    for module in (inlet, sends):
-        _replace(module, "datetime", Skewed)
-    _replace(chance, "time", SkewedTime)
+    old_commit = swap(Store, "_commit", commit)
+    old_begin = swap(Store, "_begin", begin)
