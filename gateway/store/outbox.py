@@ -97,7 +97,10 @@ def _paths(d: Dialect) -> sa.Executable:
 
 
 def claim(tx: Tx, requests: Sequence[ClaimRequest]) -> list[list[Claim]]:
-    """Give each worker up to `limit` due rows, oldest first; nothing while the relay is paused."""
+    """Give each worker up to `limit` due rows, those that are due longest first; nothing while the relay is paused.
+
+    A retry is due at its own, jittered time; what has waited so long that it is judged again, by its age (`release.py`).
+    """
     return [_claim(tx, request) for request in requests]
 
 

@@ -21,6 +21,12 @@ from gateway.store.statements import altered, of_send
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
+AHEAD_US = 3600 * 1_000_000
+"""By how much at most a retry goes before what was accepted later.
+
+Enough that new mail does not pass a backlog while that drains; and no more, so that mail which the smarthost puts off
+again and again cannot keep new mail from going.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +116,16 @@ def _decide(_: Dialect) -> sa.Executable:
 
 
 def _judged(_: Dialect) -> sa.Executable:
-    return altered(
-        judged_us=sa.bindparam("now"),
-        due_us=sa.bindparam("now"),
-        reason=sa.literal_column("''"),
-        since_us=sa.func.coalesce(deliveries.c.since_us, sa.bindparam("now")),
-    )
+    """Mail that was not tried since it was last judged keeps its place; all other is due as `place` says.
+
+    A retry's own time is jittered and says nothing of its age. Nothing is due since before it was first let go.
+    """
+    now: sa.BindParameter[int] = sa.bindparam("now", type_=sa.BigInteger)
+    place: sa.BindParameter[int] = sa.bindparam("place", type_=sa.BigInteger)
+    since = sa.func.coalesce(deliveries.c.since_us, now)
+    waits = deliveries.c.changed_us <= deliveries.c.judged_us
+    due = sa.case((waits, deliveries.c.due_us), (since > place, since), else_=place)
+    return altered(judged_us=now, due_us=due, reason=sa.literal_column("''"), since_us=since)
 
 
 def _still(_: Dialect) -> sa.Executable:
@@ -147,7 +157,8 @@ def write(tx: Tx, case: Waiting, decision: Decision, to: State | None, due_at: d
     if to is not None:
         forbid.move(tx, tenant, [r for r in case.rows if r["state"] != to], to, reason)
     if to is State.QUEUED:
-        tx.many(_judged, [i | {"now": now} for i in ids])
+        # Of what is released in one transaction the first stays the first.
+        tx.many(_judged, [i | {"now": now, "place": now - AHEAD_US + tx.serial()} for i in ids])
     elif to is State.HELD:
         tx.many(_still, [i | {"why": reason} for i in ids])
     elif due_at is not None:

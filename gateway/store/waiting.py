@@ -23,12 +23,14 @@ US = 1_000_000
 
 
 def _due(_: Dialect) -> sa.Executable:
+    """By age: since when mail was let go, for what has never been since it was due. Due times alone are jittered."""
     stale = sa.or_(
         deliveries.c.state == sa.literal_column("'scheduled'"),
         sa.and_(deliveries.c.state == sa.literal_column("'queued'"), deliveries.c.judged_us <= sa.bindparam("fresh")),
     )
+    since = sa.func.min(sa.func.coalesce(deliveries.c.since_us, deliveries.c.due_us)).label("first_us")
     select = (
-        sa.select(deliveries.c.tenant, deliveries.c.send_id, sa.func.min(deliveries.c.due_us).label("first_us"))
+        sa.select(deliveries.c.tenant, deliveries.c.send_id, since)
         .where(due, deliveries.c.due_us <= sa.bindparam("now"), stale)
         .group_by(deliveries.c.tenant, deliveries.c.send_id)
         .order_by(sa.literal_column("first_us"), deliveries.c.send_id)

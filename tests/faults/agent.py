@@ -3,8 +3,9 @@
 `python -m tests.faults.agent PORT KEY SKEW`. An order is `{"at", "method", "path", "body", "prefer", "hangUp"}`: `at` is the
 barrier, in seconds of the machine's monotonic clock, at which all agents of a round begin; with `hangUp` the agent closes
 the line so many seconds after its request has left, and reads no answer. SKEW is by how many seconds its own clock is
-wrong: it dates its requests by that clock. The answer is `{"asked", "answered", "status", "answer"}`, in true microseconds
-since 1970; without an answer the last three are null.
+wrong: it dates its requests by that clock. The answer is `{"asked", "answered", "status", "answer", "behind"}`, in true
+microseconds since 1970; without an answer the three before the last are null. `behind` is by how many seconds the agent
+began after `at`.
 """
 
 import contextlib
@@ -25,13 +26,23 @@ def now() -> int:
     return time.time_ns() // 1000
 
 
-def wait_until(moment: float) -> None:
-    """Return at this time of the monotonic clock."""
-    left = moment - time.monotonic() - SPIN
-    if left > 0:
-        time.sleep(left)
-    while time.monotonic() < moment:
-        pass
+class Barrier:
+    """Waits for a time of the monotonic clock; `behind` is by how many seconds the last wait ended after it."""
+
+    behind = 0.0
+
+    def __call__(self, moment: float) -> None:
+        """Return at this time."""
+        left = moment - time.monotonic() - SPIN
+        if left > 0:
+            time.sleep(left)
+        while (current := time.monotonic()) < moment:
+            pass
+        self.behind = current - moment
+
+
+wait_until = Barrier()
+"""The barrier of this process: an agent carries out one order at a time."""
 
 
 class Agent:
@@ -79,7 +90,8 @@ def main() -> None:
 def obey(agent: Agent) -> None:
     """Read orders and tell what came of them, until there are no more."""
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(agent.carry_out(json.loads(line))) + "\n")
+        told = agent.carry_out(json.loads(line))
+        sys.stdout.write(json.dumps(told | {"behind": wait_until.behind}) + "\n")
         sys.stdout.flush()
 
 

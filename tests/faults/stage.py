@@ -22,12 +22,14 @@ from gateway.store import dialect_of, schema
 from tests import servers
 from tests.databases import Prepare
 from tests.faults.agent import now
+from tests.faults.meetings import Meeting
 from tests.history import Arrival, Call, History, Violation, arrivals_of, read_rows, violations
 from tests.servers import Served
 
 HOST = "gw.example.com"
 ACTS = {
     "send": ("POST", "/v1/agent/request-send"),
+    "batch": ("POST", "/v1/agent/batch/request-send"),
     "acquire": ("POST", "/v1/agent/coordination/lease"),
     "renew": ("PUT", "/v1/agent/coordination/lease/{lease}"),
     "release": ("DELETE", "/v1/agent/coordination/lease/{lease}"),
@@ -67,12 +69,13 @@ class Order:
 
 
 class Player:
-    """An agent's process; `skew` is by how many seconds its clock is wrong."""
+    """An agent's process; `behind` is by how many seconds it began its last act too late."""
 
     def __init__(self, name: str, process: "asyncio.subprocess.Process") -> None:
         self.name = name
         self.process = process
         self.id = ""
+        self.behind = 0.0
 
     def pause(self) -> None:
         """SIGSTOP."""
@@ -90,6 +93,7 @@ class Player:
         await self.process.stdin.drain()
         async with asyncio.timeout(servers.PATIENCE):
             told = json.loads(await self.process.stdout.readline())
+        self.behind = told["behind"]
         body = {**(order.body or {}), **order.names}
         return Call(self.name, order.act, told["asked"], body, told["answered"], told["status"], told["answer"])
 
@@ -115,6 +119,7 @@ class Stage:
     players: list[Player] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
+    meetings: list[Meeting] = field(default_factory=list)
 
     async def gateway(self, roles: str = "http,relay", **armed: Any) -> Served:
         """Start a gateway; `armed` are the orders of `armed.py`."""
@@ -160,6 +165,8 @@ class Stage:
         start = time.monotonic() + AHEAD
         calls = await asyncio.gather(*(order.agent.carry_out(order, start) for order in orders))
         self.calls += calls
+        if len(orders) > 1:
+            self.meetings.append(Meeting(tuple(calls), max(order.agent.behind for order in orders)))
         return calls
 
     async def one(self, order: Order) -> Call:

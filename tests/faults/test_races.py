@@ -6,15 +6,17 @@ round; at the end the history of all rounds is checked as a whole.
 """
 
 import random
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from tests.faults.agent import now
 from tests.faults.conftest import Place
+from tests.faults.meetings import ENOUGH, described, share
 from tests.faults.stage import Order, Player, Stage, a_stage, interleavings
 from tests.history import SLACK, Call, moment
 
@@ -26,12 +28,13 @@ HOURS = 7200.0
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """Two agents, each at its gateway, and the round's dice."""
+    """Two agents, each at its gateway, the round's dice, and which act came first how often."""
 
     stage: Stage
     one: Player
     two: Player
     dice: random.Random
+    firsts: Counter[str] = field(default_factory=Counter, kw_only=True)
 
     def both(self) -> tuple[Player, Player]:
         """The two agents in either order."""
@@ -39,9 +42,11 @@ class Arena:
 
 
 @asynccontextmanager
-async def an_arena(place: Place, seed: int, armed: dict[str, Any], skew: float = 0.0) -> AsyncIterator[Arena]:
+async def an_arena(
+    place: Place, seed: int, armed: dict[str, Any], skew: float = 0.0, **settings: Any
+) -> AsyncIterator[Arena]:
     """Open an arena with gateways that are armed alike; `skew` is what the first agent's clock is wrong by."""
-    async with a_stage(place.url, place.key) as stage:
+    async with a_stage(place.url, place.key, **settings) as stage:
         first = await stage.gateway(**armed)
         second = await stage.gateway(**armed) if place.postgres else first
         one, two = await stage.agent(first, "one", skew), await stage.agent(second, "two")
@@ -84,6 +89,7 @@ async def casing(arena: Arena, person: str) -> None:
     answers = [told(call) for call in calls]
 
     assert sorted(bool(a.get("conflict")) for a in answers) == [False, True], answers
+    arena.firsts["two" if answers[0].get("conflict") else "one"] += 1
 
 
 async def pause_past_expiry(arena: Arena, person: str) -> None:
@@ -110,10 +116,15 @@ async def wake_while_another_acquires(arena: Arena, person: str) -> None:
     """As before, but it wakes at the very moment at which the other takes over: one of them sends, never both."""
     stage, (one, two) = arena.stage, arena.both()
     old = told(await stage.one(acquire(one, person, BRIEF)))
-    sending = send(one, person, f"old-{person}", old["fencingToken"], late=0.15 + arena.dice.uniform(-0.01, 0.005))
-    late, taken = await stage.together(sending, acquire(two, person, late=0.15 + arena.dice.uniform(-0.01, 0.005)))
+    end = (moment(old["expiresAt"]) - now()) / 1_000_000
+    shifts = [max(0.0, end + arena.dice.uniform(-0.02, 0.005)) for _ in range(2)]
+    late, taken = await stage.together(
+        send(one, person, f"old-{person}", old["fencingToken"], late=shifts[0]), acquire(two, person, late=shifts[1])
+    )
     if told(taken).get("conflict"):
+        arena.firsts["old" if late.accepted else "neither"] += 1
         return
+    arena.firsts["old" if late.accepted else "new"] += 1
     good = await stage.one(send(two, person, f"new-{person}", told(taken)["fencingToken"]))
 
     assert "blocked" in {told(late)["status"], told(good)["status"]}
@@ -132,6 +143,7 @@ async def retry_after_a_timeout(arena: Arena, person: str) -> None:
     same = ("requestId", "messageId", "idempotencyKey")
     assert {name: told(first)[name] for name in same} == {name: told(second)[name] for name in same}
     assert told(second)["replayed"] is True
+    arena.firsts["lost" if told(first)["replayed"] else "repeat"] += 1
 
 
 async def suppression_during_a_lease(arena: Arena, person: str) -> None:
@@ -141,7 +153,7 @@ async def suppression_during_a_lease(arena: Arena, person: str) -> None:
     shifts = list(interleavings(arena.dice, 2, 0.012))
     wish = {"recipientEmail": person, "reasonCode": "unsubscribe", "scope": "tenant"}
 
-    _, suppressed = await stage.together(
+    first, suppressed = await stage.together(
         send(one, person, f"first-{person}", lease["fencingToken"], late=shifts[0]),
         Order(two, "suppress", wish, late=shifts[1]),
     )
@@ -151,6 +163,7 @@ async def suppression_during_a_lease(arena: Arena, person: str) -> None:
     told(suppressed)
     assert (told(last)["status"], told(last)["reason"]) == ("blocked", "suppressed")
     assert told(kept)["renewed"] is True
+    arena.firsts["send" if first.accepted else "suppression"] += 1
 
 
 async def cooldown_after_release(arena: Arena, person: str) -> None:
@@ -169,6 +182,7 @@ async def cooldown_after_release(arena: Arena, person: str) -> None:
     assert told(sent)["status"] == "relayed"
     assert told(early)["reason"] in {"lease_conflict", "cooldown"}
     assert (told(late)["status"], told(late)["reason"]) == ("blocked", "cooldown")
+    arena.firsts["send" if told(early)["reason"] == "lease_conflict" else "release"] += 1
 
 
 async def a_wrong_clock(arena: Arena, person: str) -> None:
@@ -194,6 +208,7 @@ async def release_and_acquire(arena: Arena, person: str) -> None:
         _, got = await stage.together(
             Order(one, "release", names={"lease": held["id"]}, late=late), acquire(two, person, late=late)
         )
+        arena.firsts["acquire" if told(got).get("conflict") else "release"] += 1
         held = told(got) if not told(got).get("conflict") else told(await stage.one(acquire(two, person)))
         one, two = two, one
 
@@ -212,6 +227,7 @@ async def both_send(arena: Arena, person: str) -> None:
 
     assert sum(call.accepted for call in first) == 1, first
     assert not any(call.accepted for call in again), again
+    arena.firsts["one" if first[0].accepted else "two"] += 1
 
 
 RACES: dict[str, Race] = {
@@ -230,10 +246,23 @@ RACES: dict[str, Race] = {
 }
 
 
+ONE_ORDER = {"pause_past_expiry", "a_wrong_clock"}
+"""Races in which nothing depends on who comes first."""
+MANY = 200
+"""Rounds in which both orders must have come."""
+
+
 async def run(arena: Arena, race: Race, rounds: int) -> None:
-    """Run a race so often, each time about somebody new; fails at the first round that ends wrongly."""
+    """Run a race so often, each time about somebody new; fails at the first round that ends wrongly.
+
+    It also fails where the agents hardly ever met, or where in MANY rounds it was always the same act that came first.
+    """
     for number in range(rounds):
         await race(arena, f"pat-{number}@example.net")
+    name, meetings = race.__name__, arena.stage.meetings
+    print(about := described(name, meetings, arena.firsts))  # noqa: T201 - how much the rounds were worth
+    assert share(meetings) >= ENOUGH, about
+    assert rounds < MANY or name in ONE_ORDER or len(arena.firsts.keys() - {"neither"}) > 1, about
 
 
 @pytest.mark.parametrize("name", RACES)
