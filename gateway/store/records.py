@@ -72,7 +72,7 @@ def delivery_record(row: Row) -> DeliveryRecord:
         row["role"],
         State(row["state"]),
         row["attempts"],
-        from_us(row["due_us"]),
+        from_us(max(row["due_us"], row["judged_us"])),  # what was let go again keeps a place in the past
         row["reason"],
         row["detail"],
         row["code"],
