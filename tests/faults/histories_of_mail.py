@@ -1,0 +1,116 @@
+"""Histories in which a promise about mail is broken, and some in which it is nearly."""
+
+from dataclasses import replace
+
+from tests.faults.histories import (
+    ACCEPTED,
+    GOOD,
+    PAT,
+    RELAYED,
+    UNKNOWN,
+    Table,
+    acquired,
+    arrived,
+    at,
+    attempt,
+    changed,
+    deciding,
+    decision,
+    delivery,
+    event,
+    lease,
+    send,
+    sent,
+    suppressed,
+    suppressing,
+)
+from tests.history import Call, History
+
+
+def two_in_one_cooldown(apart: float) -> History:
+    """Two sends to one person, so many seconds apart."""
+    later = [event("send.queued", 1.1 + apart, 2), event("delivery.relayed", 2.2 + apart, 2)]
+    return changed(
+        calls=[sent(), sent(2)],
+        arrivals=[arrived(), arrived(2, 2 + apart)],
+        sends=[send(), send(2)],
+        deliveries=[delivery(), delivery(2, permitted_us=at(1.5 + apart))],
+        events=[ACCEPTED, RELAYED, *later],
+    )
+
+
+STALE = {"requestId": "req_1", "status": "blocked", "reason": "stale_fencing_token"}
+BROKEN: Table = {
+    "one_delivery_for_one_send": {
+        "the same mail twice": changed(arrivals=[arrived(), arrived()]),
+        "two mails under one key": changed(
+            arrivals=[arrived(), arrived(2)],
+            sends=[send(), send(2, idem_key="k1")],
+            deliveries=[delivery(), delivery(2)],
+        ),
+        "a mail that the store does not know": changed(arrivals=[arrived(), arrived(7)]),
+    },
+    "none_to_the_suppressed": {
+        "a permit after the acknowledgement": changed(
+            calls=[sent(), suppressing(1.0)], deliveries=[delivery(permitted_us=at(1.5))]
+        ),
+        "no mark on what was under way": changed(events=[ACCEPTED, suppressed(1.4), RELAYED]),
+        "accepted afterwards": changed(events=[suppressed(0.4), ACCEPTED, RELAYED]),
+    },
+    "none_within_a_cooldown": {"a minute apart": two_in_one_cooldown(60)},
+    "one_state_that_matches_the_sink": {
+        "relayed and never arrived": changed(arrivals=[]),
+        "bounced and arrived": changed(deliveries=[delivery(state="bounced")]),
+        "blocked and arrived": changed(deliveries=[delivery(state="blocked")]),
+        "left on its way": changed(arrivals=[], deliveries=[delivery(state="claimed")]),
+        "two deliveries of one send": changed(deliveries=[delivery(), delivery()]),
+    },
+    "no_dot_without_a_permit": {
+        "arrived without one": changed(deliveries=[delivery(permitted_us=None)]),
+        "an attempt from nowhere": changed(attempts=[attempt("relayed", 2, 250, claim_no=2)]),
+    },
+    "answers_agree_with_the_record": {
+        "accepted and lost": changed(calls=[sent(), sent(3)]),
+        "another key": changed(calls=[sent(idempotencyKey="else")]),
+        "told relayed": changed(calls=[sent(1, "relayed")], arrivals=[], deliveries=[delivery(state="unknown")]),
+        "another message id": changed(sends=[send(message_id="<9@gw>")], arrivals=[arrived(9)]),
+        "every request refused": changed(calls=[sent(1, "blocked")]),
+        "stale with the newest token": changed(
+            calls=[lease(1, 0), replace(sent(1, "blocked", fencingToken=1), answer=STALE)],
+            arrivals=[],
+            deliveries=[delivery(state="blocked")],
+            events=[acquired(1, 0.1)],
+        ),
+    },
+    "one_id_for_one_key": {
+        "two answers": changed(calls=[sent(), sent(2, idempotencyKey="k1")], sends=[send(), send(2)]),
+        "two records": changed(sends=[send(), send(2, idem_key="k1")]),
+    },
+}
+KEPT = {
+    "one send": GOOD,
+    "a cooldown apart": two_in_one_cooldown(700),
+    "unknown and arrived": changed(deliveries=[delivery(state="unknown")], events=[ACCEPTED, UNKNOWN]),
+    "unknown and lost": changed(deliveries=[delivery(state="unknown")], arrivals=[], events=[ACCEPTED, UNKNOWN]),
+    "no answer and no record": changed(calls=[sent(), Call("a", "send", at(3), {"to": PAT, "idempotencyKey": "k9"})]),
+    "permitted, then suppressed, and marked": changed(
+        calls=[sent(), suppressing(1.6)],
+        deliveries=[delivery(forbidden="suppressed")],
+        events=[ACCEPTED, suppressed(1.7), RELAYED],
+    ),
+    "a retry that was ordered": changed(
+        calls=[sent(), deciding("resolve", 4.9, decision="retry")],
+        arrivals=[arrived(), arrived(1, 9)],
+        sends=[send(decision_no=2)],
+        deliveries=[delivery(claim_no=2, tried=1, permitted_us=at(8), judged_us=at(5.1))],
+        attempts=[attempt("unknown", 2.1, 0, 1.5), attempt("relayed", 9, 250, 8, claim_no=2)],
+        decisions=[decision(1.1, "pass"), decision(5.1, "pass", no=2)],
+        events=[
+            ACCEPTED,
+            UNKNOWN,
+            event("delivery.queued", 5, 1),
+            event("send.resolved", 5, 1, decision="retry"),
+            event("delivery.relayed", 9, 1),
+        ],
+    ),
+}
