@@ -20,7 +20,8 @@ import sqlalchemy as sa
 from gateway.sink import Mail
 from gateway.store import dialect_of, schema
 from tests.promises import causes, leases, log, mail
-from tests.promises.record import SLACK, Arrival, Call, Check, History, Row, Rows, Violation, key_of, moment
+from tests.promises.record import Check, History
+from tests.promises.shapes import SLACK, Arrival, Call, Row, Rows, Violation, key_of, moment
 
 __all__ = [
     "CHECKS",

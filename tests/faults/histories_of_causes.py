@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tests.faults.histories import (
     ACCEPTED,
+    PAT,
     RELAYED,
     UNKNOWN,
     Some,
@@ -39,7 +40,7 @@ BLOCKED = event("delivery.blocked", 3, 1, reason="suppressed")
 
 def refused(reason: str, *before: Some, tokens: int | None = None, calls: tuple[Call, ...] = ()) -> History:
     """A send that was refused at 1.1 for this reason."""
-    said: Some = {} if tokens is None else {"tokens": {"pat@example.net": tokens}}
+    said: Some = {} if tokens is None else {"tokens": {PAT: tokens}}
     return changed(
         calls=[*calls, sent(1, "blocked")],
         arrivals=[],
@@ -154,6 +155,7 @@ BROKEN: Table = {
     "what_was_answered_and_arrived_is_on_record": {
         "accepted without an event": ended("unknown", decisions=[decision(1.1, "pass")], events=[UNKNOWN]),
         "accepted by a refusal": ended("unknown", UNKNOWN, decisions=[decision(1.1, "refuse", "no_consent")]),
+        "accepted for two, and there is a delivery to one": changed(calls=[sent(to=[PAT, BEE])]),
         "a decision is missing": changed(sends=[send(decision_no=2)]),
         "arrived without an event": changed(events=[RELAYED], decisions=[decision(1.1, "pass")]),
         "arrived, and refused at last": changed(
@@ -240,6 +242,20 @@ KEPT = {
     ),
     "refused for another's mail on the way": refused_after_another("lease_conflict"),
     "refused for another mail": refused_after_another(),
+    "to one person by two spellings": changed(calls=[sent(to=[PAT, "Pat@Example.NET"], cc=PAT)]),
+    "stopped, and judged anew for fewer people": changed(
+        calls=[sent(1, "queued", 0.4, to=[PAT, BEE]), lease(1, 0.6, agent="b"), sent()],
+        sends=[send(decision_no=2)],
+        decisions=[decision(0.5, "pass"), decision(1.1, "pass", no=2, moment="acceptance")],
+        events=[
+            event("send.queued", 0.5, 1, recipients=[PAT, BEE]),
+            event("delivery.blocked", 0.7, 1, reason=STALE),
+            acquired(1, 0.7, agent="b", **TAKEN),
+            released(1, 0.9),
+            ACCEPTED,
+            RELAYED,
+        ],
+    ),
     "suppressed twice, and told once": changed(
         calls=[sent(), suppressing(3), suppressing(5)], events=[ACCEPTED, RELAYED, suppressed(3.1)]
     ),

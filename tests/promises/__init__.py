@@ -1,1 +1,1 @@
-"""What must be true of a run: its record (`record.py`), and the promises, each of them one function that is a check."""
+"""What must be true of a run: its record (`shapes.py`, `record.py`), and the promises, each of them one function: a check."""

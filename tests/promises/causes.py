@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.store.facts import suppression_subjects
-from tests.promises.record import BIRTHS, History, Row
+from tests.promises.record import BIRTHS, History
+from tests.promises.shapes import Row
 
 SECOND = 1_000_000
 LEAVES = {f"delivery.{name}": name for name in ("unknown", "blocked", "cancelled", "expired", "held", "bounced")}

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.promises.record import Call, History, Row, Tenure
+from tests.promises.record import History
+from tests.promises.shapes import Call, Row, Tenure
 
 TRANSACTION = 1_000_000
 """Microseconds that may lie between a take-over's time, which it reads first, and its look at what has a permit."""

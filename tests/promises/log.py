@@ -6,7 +6,8 @@ The other promises read the log: what is not in it they would pass over.
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tests.promises.record import BEGUN, SLACK, History, Row
+from tests.promises.record import BEGUN, History
+from tests.promises.shapes import SLACK, Row
 
 GONE = "5.1.1"
 
@@ -19,6 +20,9 @@ def what_was_answered_and_arrived_is_on_record(history: History) -> Iterator[str
             yield f"{send['id']} was answered as accepted, and no event says so"
         if send is not None and not any(d["verdict"] in ("pass", "hold") for d in history.decisions[send["id"]]):
             yield f"{send['id']} was answered as accepted, and no decision says so"
+        if send is not None and len([d for d in history.decisions[send["id"]] if d["moment"] == "acceptance"]) < 2:
+            for key in call.people - {row["contact"] for row in history.of_send[send["id"]]}:
+                yield f"{send['id']} was answered as accepted, and has no delivery to {key}"
     for send in history.rows.sends:
         numbers = [row["no"] for row in history.decisions[send["id"]]]
         if numbers != list(range(1, send["decision_no"] + 1)):

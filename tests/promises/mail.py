@@ -3,7 +3,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from tests.promises.record import SLACK, Call, History, Row, key_of
+from tests.promises.record import History
+from tests.promises.shapes import SLACK, Call, Row, key_of
 
 STANDING = {"queued", "claimed", "permitted"}
 NEVER_LEFT = {"queued", "scheduled", "held", "blocked", "cancelled", "expired", "bounced", "claimed"}
