@@ -216,6 +216,17 @@ class Stage:
         """What is wrong with all that happened."""
         return violations(self.history(**about))
 
+    async def judged_at_last(self, **about: Any) -> list[Violation]:
+        """As `judged`, once nobody is left who could still send: whoever lives is ended, by SIGTERM.
+
+        Each must end with 0; the sink has nobody connected any more.
+        """
+        living = [served for served in self.gateways if served.process.poll() is None]
+        codes = await asyncio.gather(*(asyncio.to_thread(served.stop) for served in living))
+        assert codes == [0] * len(living)
+        await self.sink.until(lambda: not self.sink.connected, servers.PATIENCE)
+        return self.judged(**about)
+
 
 @asynccontextmanager
 async def a_stage(url: str, key: str, **settings: Any) -> AsyncIterator[Stage]:
