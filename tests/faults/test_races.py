@@ -16,6 +16,7 @@ import pytest
 
 from tests.faults.agent import now
 from tests.faults.conftest import Place
+from tests.faults.found import trouble
 from tests.faults.meetings import ENOUGH, described, share
 from tests.faults.stage import Order, Player, Stage, a_stage, interleavings
 from tests.history import SLACK, Call, moment
@@ -191,6 +192,7 @@ async def a_wrong_clock(arena: Arena, person: str) -> None:
     brief = [told(c) for c in await stage.together(*(acquire(a, f"{a.name}-{person}", BRIEF) for a in agents))]
     long = [told(c) for c in await stage.together(*(acquire(a, f"{a.name}-also-{person}") for a in agents))]
     over = (max(moment(lease["expiresAt"]) for lease in brief) - now() + SLACK) / 1_000_000
+    assert over < 1, "a lease ends by another clock than the store's"
 
     gone = await stage.together(*(renew(a, lease, late=over) for a, lease in zip(agents, brief, strict=True)))
     kept = await stage.together(*(renew(a, lease) for a, lease in zip(agents, long, strict=True)))
@@ -272,6 +274,7 @@ async def test_a_race_has_one_outcome(place: Place, seed: int, rounds: int, name
         await arena.stage.drained()
 
         assert arena.stage.judged() == []
+    assert trouble(arena.stage) == []
 
 
 @pytest.mark.parametrize("name", ["a_wrong_clock", "pause_past_expiry", "cooldown_after_release"])
@@ -285,3 +288,4 @@ async def test_a_gateway_with_a_wrong_clock_answers_as_any_other(
         await stage.drained()
 
         assert stage.judged() == []
+    assert trouble(stage) == []
