@@ -211,7 +211,7 @@ def test_every_settings_file_that_is_shown_can_be_read(name: str) -> None:
 
 
 FORMS = (
-    *(r"req_[a-z0-9]+", r"agent_[0-9a-f]{12}", r"key_[0-9a-f]{16}", r"mbx_[0-9a-f]{16}", r"gk_live_\w{8}"),
+    *(r"req_[a-z0-9]+", r"agent_[0-9a-f]{12}", r"key_[0-9a-f]{16}", r"mbx_[0-9a-f]{16}", r"gk_live_[\w-]{8}"),
     *(r"\d{4}-\d\d-\d\dT[\d:.]+Z", r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
 )
 
