@@ -108,7 +108,8 @@ def write(profile: Profile) -> Path:
     text = "# Where the gateway is, and a key to it: keep this file to yourself.\n"
     text += f"url = {json.dumps(profile.url)}\nkey = {json.dumps(profile.key)}\n"
     with contextlib.suppress(FileNotFoundError):
-        path.chmod(0o600)
+        if not path.is_symlink():
+            path.chmod(0o600)
         path.rename(path.with_name(path.name + ".old"))
     return _replace(path, text)
 

@@ -228,8 +228,10 @@ def fold(name: str, chunks: Sequence[str]) -> str:
     """One header field with its CRLF; a line breaks before a piece that would make it longer than 78 octets.
 
     Each piece begins with its blank, which becomes the blank of the folded line. Raises `MimeError` for a piece that no
-    line can hold (998 octets).
+    line can hold (998 octets), and for one that would end the field.
     """
+    if _CONTROLS.search("".join(chunks)):
+        raise MimeError(name, "control characters are not allowed")
     line = f"{name}:{''.join(chunks)}"
     if len(line) <= LINE_FAIR:
         return line + "\r\n"

@@ -39,13 +39,13 @@ def form(message: bytes) -> Form:
         return Form.ASCII
     data = crlf(message)
     try:
-        blocks = [data[part.head : part.start] for part in own_parts(tree(data))]
+        fields = [raw for part in own_parts(tree(data)) for _, raw in part.fields]
     except MimeError:
-        blocks = [data[: head_end(data, 0, len(data))[1]]]
-    wide = [block for block in blocks if not block.isascii()]
+        fields = [data[: head_end(data, 0, len(data))[1]]]
+    wide = [raw for raw in fields if not raw.isascii()]
     try:
-        for block in wide:
-            block.decode()
+        for raw in wide:
+            raw.decode()
     except UnicodeDecodeError:
         return Form.OCTETS
     return Form.UTF8 if wide else Form.ASCII
@@ -68,7 +68,7 @@ def ascii_headers(message: bytes) -> bytes:
     pieces: list[bytes] = []
     place = 0
     for part in own_parts(root):
-        if data[part.head : part.start].isascii():
+        if all(raw.isascii() for _, raw in part.fields):
             continue
         if any(start <= part.head < end for start, end in closed):
             raise MimeError("headers", "those of a signed part cannot be encoded")
@@ -100,6 +100,8 @@ def _encoded(name: str, raw: bytes) -> str:
         return fold(name, unstructured(decode(value), split_long=True))
     if lower in _PEOPLE:
         people = [_person(name, one) for one in mailboxes(value, groups=False)]
+        if not people:
+            raise MimeError(name, "it holds no address")
         pieces = [piece for person in people[:-1] for piece in (*person[:-1], person[-1] + ",")]
         return fold(name, [*pieces, *people[-1]])
     if lower in _WITH_PARAMETERS:
@@ -117,13 +119,18 @@ def _person(name: str, mailbox: str) -> list[str]:
         raise MimeError(name, "it holds something beyond ASCII that is no address") from None
     if not address.local.isascii():
         raise MimeError(name, "the local part of an address is beyond ASCII")
-    return [*phrase(decode(address.display)), f" <{address.spec}>"] if address.display else [f" {address.spec}"]
+    display = decode(address.display)
+    if has_controls(display):
+        raise MimeError(name, "it holds control characters")
+    return [*phrase(display), f" <{address.spec}>"] if display else [f" {address.spec}"]
 
 
 def _with_parameters(name: str, value: str) -> str:
     word, found = parameters(value)
     if not (word + "".join(found)).isascii():
         raise MimeError(name, "it cannot be encoded")
+    if any(has_controls(text) for text in (word, *found, *found.values())):  # what percent codes and backslashes hid
+        raise MimeError(name, "it holds control characters")
     pieces = [f" {word}"]
     for key, text in found.items():
         pieces[-1] += ";"

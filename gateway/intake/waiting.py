@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 LOOK = 0.5
 """Seconds between two looks for mail that is due."""
 AT_ONCE = 64
+STUCK_MAX = 1000
+"""Sends that could not be released, for whatever reason, and are looked beyond."""
 SWEEP = 5.0
 """Seconds between two looks at held and unknown mail, and at uploads whose day is over."""
 PAGE = 500
@@ -30,6 +32,7 @@ class ReleaseLoop:
         self.read_setting = unknown
         self.default_unknown = default_unknown
         self._loop: asyncio.Task[None] | None = None
+        self._stuck = 0
 
     def start(self) -> None:
         """Begin to look."""
@@ -59,11 +62,11 @@ class ReleaseLoop:
                 await asyncio.sleep(LOOK)
 
     async def look(self) -> int:
-        """Release what is due. Returns how many sends were."""
+        """Release what is due. Returns how many sends were; those that could not be keep nobody else back."""
         fresh_us = round(self.intake.terms.rejudge_after * 1_000_000)
         store = self.intake.store
         pairs = await asyncio.to_thread(
-            store.read, lambda tx: waiting.due_for_release(tx, fresh_us=fresh_us, limit=AT_ONCE)
+            store.read, lambda tx: waiting.due_for_release(tx, fresh_us=fresh_us, limit=AT_ONCE + self._stuck)
         )
         done = await asyncio.gather(*(self.intake.release(t, r) for t, r in pairs), return_exceptions=True)
         for (_, request), result in zip(pairs, done, strict=True):
@@ -71,7 +74,9 @@ class ReleaseLoop:
                 raise result
             if isinstance(result, BaseException):
                 log.error("a release failed", exc_info=result, extra={"request": request})
-        return len(pairs)
+        moved = sum(result is not None and not isinstance(result, BaseException) for result in done)
+        self._stuck = min(len(pairs) - moved, STUCK_MAX)
+        return moved
 
     async def sweep(self) -> None:
         """Let time decide about all that waits open, a page at a time."""

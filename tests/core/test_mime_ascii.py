@@ -86,7 +86,15 @@ def test_the_names_of_files_stay_the_same(filename: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "message", [mail("8bit"), mail("8bit-signed"), PARTS.format(INNER).encode(), with_headers("Subject: hello")]
+    "message",
+    [
+        mail("8bit"),
+        mail("8bit-signed"),
+        PARTS.format(INNER).encode(),
+        with_headers("Subject: hello"),
+        PARTS.format("no header, ü\r\n\r\nx").encode(),
+        PARTS.format("no header").encode().replace(b"no header", b"Gr\xfc\xdfe"),
+    ],
 )
 def test_a_message_whose_headers_are_ascii_is_left_as_it_is(message: bytes) -> None:
     assert ascii_headers(message) is message
@@ -111,7 +119,11 @@ SIGNED = PARTS.replace("multipart/mixed", "multipart/signed")
         with_headers("Subject: Grüße", *["X: y"] * 1000),
         with_headers("Subject: hello").replace(b"hello", b"\xff"),
         SIGNED.format(FILE.format("Grüße")).encode(),
-        PARTS.format("no header, ü\r\n\r\nx").encode(),
+        with_headers("To: \u00a0"),
+        with_headers('To: "=\\?utf-8?q?a=0D=0AX:y?=" <joe@bücher.example>'),
+        with_headers("Content-Type: text/plain; name*=utf-8''a%0D%0AReply-To:%20x@example.org%0D%0AX:%20; y=\"ü\""),
+        with_headers("Content-Type: text/plain; name*=utf-8''%0D%0A%0D%0Ahello; y=\"ü\""),
+        with_headers('Content-Disposition: attachment; filename="=\\?utf-8?q?a=0D=0AX:y?="; y="ü"'),
     ],
 )
 def test_what_would_be_lost_or_broken_in_ascii_is_refused(message: bytes) -> None:

@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 
 from gateway.core.address import parse
+from gateway.core.headers import MimeError, fold
 from gateway.core.mime import auto_submitted, compose, read
 from tests.core.mails import PAT, WRITTEN, draft, longest, named, names_and_defects, stranger, value
 
@@ -121,6 +122,12 @@ def test_there_is_one_date_with_an_offset(moment: datetime) -> None:
 
     assert re.findall(rb"(?m)^Date: (.*)\r$", raw)[0].startswith(b"Mon, 02 Mar 2026 09:00:00 ")
     assert re.search(rb"(?m)^Date: .* [+-]0000\r$", raw)
+
+
+@pytest.mark.parametrize("piece", ["a\r\nBcc: x@example.org", "a\n", "a\r", "a\x85", "a\u2028"])
+def test_no_piece_of_a_field_can_end_it(piece: str) -> None:
+    with pytest.raises(MimeError):
+        fold("X-A", [" a", f" {piece}"])
 
 
 def test_own_headers_are_kept_and_long_words_of_theirs_are_not_broken() -> None:

@@ -57,7 +57,7 @@ async def test_a_retry_goes_only_by_a_permit_from_before_the_contact_was_taken_o
     place: Place, seed: int, rounds: int
 ) -> None:
     aim = Aim()
-    async with an_arena(place, seed, {}, script=GREY) as arena:
+    async with an_arena(place, seed, {}, script=GREY, retry_first_seconds=0.5) as arena:
         for number in range(rounds):
             await override(arena, aim, f"pat-{number}@example.net")
         stage = arena.stage

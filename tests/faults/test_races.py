@@ -250,6 +250,8 @@ RACES: dict[str, Race] = {
 
 ONE_ORDER = {"pause_past_expiry", "a_wrong_clock"}
 """Races in which nothing depends on who comes first."""
+SPREAD = {"wake_while_another_acquires"}
+"""Races that look for a moment that nobody knows: their acts begin far apart."""
 MANY = 200
 """Rounds in which both orders must have come."""
 
@@ -263,7 +265,7 @@ async def run(arena: Arena, race: Race, rounds: int) -> None:
         await race(arena, f"pat-{number}@example.net")
     name, meetings = race.__name__, arena.stage.meetings
     print(about := described(name, meetings, arena.firsts))  # noqa: T201 - how much the rounds were worth
-    assert share(meetings) >= ENOUGH, about
+    assert share(meetings) >= (ENOUGH if name not in SPREAD else ENOUGH / 5), about
     assert rounds < MANY or name in ONE_ORDER or len(arena.firsts.keys() - {"neither"}) > 1, about
 
 

@@ -98,7 +98,7 @@ async def test_a_smarthost_that_goes_down_anywhere_gets_the_mail_when_it_is_back
 
 
 async def test_a_smarthost_that_goes_down_while_a_line_rests_gets_the_next_mail_by_another(place: Place) -> None:
-    script = 'SESSION 1\nIDLE 0.05 "421 4.3.2 Going down" DROP'
+    script = 'SESSION 1\nIDLE 1 "421 4.3.2 Going down" DROP'
     async with a_stage(place.url, place.key, script=script) as stage:
         operator = await stage.player(await stage.gateway(), place.key, "operator")
         assert told(await stage.one(Order(operator, "send", mail("one"), prefer="wait=20")))["status"] == "relayed"

@@ -3,10 +3,13 @@
 from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from gateway.core.delivery import Deferred
 from gateway.core.record import Receipt
 from gateway.intake import waiting
+from gateway.intake.waiting import ReleaseLoop
+from gateway.settings import split_unknown
 from tests.world import START, World
 
 BUSY = Deferred("451")
@@ -50,6 +53,19 @@ async def test_mail_that_has_waited_goes_oldest_first_whenever_its_retry_was_due
     assert await claimed(world, 1) == ["a"]
     await released(world)
     assert await claimed(world) == [*"bcde"]
+
+
+async def test_mail_that_cannot_be_judged_keeps_nobody_else_back(world: World) -> None:
+    await put_off(world, *"abcde")
+    broken = sa.text("UPDATE sends SET tokens = '{' WHERE id IN (SELECT send_id FROM deliveries WHERE contact < 'd')")
+    world.store.write((), lambda tx: tx.run(lambda _: broken, {}))
+    world.advance(HOUR)
+    loop = ReleaseLoop(world.nodes[0].intake, split_unknown, "hold")
+
+    looks = [await loop.look() for _ in range(4)]
+
+    assert looks == [0, 1, 1, 0]
+    assert await claimed(world) == [*"de"]
 
 
 async def test_new_mail_goes_behind_what_has_waited(world: World) -> None:
