@@ -7,6 +7,7 @@ both write on: what is new waits for what is older, whoever wrote it, and for no
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gateway.sink import Sink
 from tests.faults.conftest import Place
@@ -32,6 +33,8 @@ async def backlog(stage: Stage, agents: Sequence[Player]) -> None:
         orders = [Order(a, "batch", {"sends": [mail(f"{a.name}-{n}") for n in numbers]}) for a in agents]
         for call in await stage.together(*orders):
             assert told(call)["queued"] == BATCH
+            pairs = zip(call.body["sends"], told(call)["results"], strict=True)
+            stage.calls += [replace(call, act="send", body=body, answer=result) for body, result in pairs]
     await stage.until(lambda history: all(row["attempts"] == 1 for row in history.rows.deliveries))
 
 
