@@ -7,14 +7,13 @@ or a signature, it is refused. Nothing here judges.
 
 from collections.abc import Iterator
 from enum import StrEnum
-from urllib.parse import quote
 
 from email_validator import SPECIAL_USE_DOMAIN_NAMES
 
 from gateway.core.address import AddressError, parse
 from gateway.core.headers import MimeError, decode, fold, has_controls, phrase, unstructured, value_of
 from gateway.core.mimetree import Part, head_end, own_parts, parameters, tree
-from gateway.core.parts import crlf
+from gateway.core.parts import crlf, extended
 from gateway.core.readmime import mailboxes
 
 _TEXT = frozenset({"subject", "comments", "content-description"})  # and X-*: RFC 2047 5 (1)
@@ -22,7 +21,6 @@ _PEOPLE = frozenset({"from", "sender", "reply-to", "to", "cc"})
 _WITH_PARAMETERS = frozenset({"content-type", "content-disposition"})
 _SIGNED = frozenset({"dkim-signature", "domainkey-signature"})
 _CLOSED = frozenset({"multipart/signed", "multipart/encrypted"})
-_PIECE = 48  # characters of an encoded parameter on one line
 
 
 class Form(StrEnum):
@@ -119,10 +117,7 @@ def _person(name: str, mailbox: str) -> list[str]:
         raise MimeError(name, "it holds something beyond ASCII that is no address") from None
     if not address.local.isascii():
         raise MimeError(name, "the local part of an address is beyond ASCII")
-    display = decode(address.display)
-    if has_controls(display):
-        raise MimeError(name, "it holds control characters")
-    return [*phrase(display), f" <{address.spec}>"] if display else [f" {address.spec}"]
+    return [*phrase(decode(address.display)), f" <{address.spec}>"] if address.display else [f" {address.spec}"]
 
 
 def _with_parameters(name: str, value: str) -> str:
@@ -144,12 +139,4 @@ def _parameter(key: str, text: str) -> list[str]:
     if text.isascii():
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
         return [f' {key}="{escaped}"']
-    lines = ["utf-8''"]
-    for char in text:
-        code = quote(char, safe="")
-        if len(lines[-1]) + len(code) > _PIECE:
-            lines.append("")
-        lines[-1] += code
-    if len(lines) == 1:
-        return [f" {key}*={lines[0]}"]
-    return [f" {key}*{index}*={line}" for index, line in enumerate(lines)]
+    return extended(key, text)

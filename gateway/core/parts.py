@@ -31,7 +31,7 @@ _CID = re.compile(r"cid:([^\s\"'<>()]+)", re.IGNORECASE)
 _CONTENT_ID = re.compile(r"[!-;=?-~]{1,200}")
 # What needs no RFC 2231: neither quote nor backslash nor per cent, no blank at an end, nothing like an encoded word.
 _PLAIN_NAME = re.compile(r"(?! )(?!.*=\?)[ !#$&-\[\]-~]{1,60}(?<! )")
-_NAME_PIECE = 48  # characters of an encoded filename on one line
+_NAME_PIECE = 48  # characters of an encoded parameter on one line
 
 Entity = tuple[str, bytes]  # the header fields that describe a part, each with its CRLF, and its encoded body
 
@@ -184,15 +184,20 @@ def _filename(field: str, name: str) -> list[str]:
         return []
     if _PLAIN_NAME.fullmatch(name):
         return [f' filename="{name}"']
+    return extended("filename", name)
+
+
+def extended(name: str, text: str) -> list[str]:
+    """A parameter with a text in UTF-8: on one line, or on as many as RFC 2231 needs for it."""
     lines = ["utf-8''"]
-    for char in name:
+    for char in text:
         code = quote(char, safe="")
         if len(lines[-1]) + len(code) > _NAME_PIECE:
             lines.append("")
         lines[-1] += code
     if len(lines) == 1:
-        return [f" filename*={lines[0]}"]
-    return [f" filename*{i}*={line}" for i, line in enumerate(lines)]
+        return [f" {name}*={lines[0]}"]
+    return [f" {name}*{i}*={line}" for i, line in enumerate(lines)]
 
 
 def multipart(subtype: str, parts: Sequence[Entity], message_id: str) -> Entity:

@@ -169,6 +169,8 @@ def test_an_address_that_nobody_checked_is_caught(spec: str) -> None:
         ("inReplyTo", {"in_reply_to": "<x@example.com>\r\nBcc: y@example.com"}),
         ("references", {"references": ("<a@example.com>", "<>")}),
         ("X-Long", {"headers": (("X-Long", "y" * 1000),)}),
+        ("List-Id", {"headers": (("List-Id", "<\u00fc.example.com>"),)}),
+        ("List-Id", {"headers": (("List-Id", "<a.example.com>"), ("list-id", "<b.example.com>"))}),
         ("headers", {"headers": tuple((f"X-{i}", "y") for i in range(1000))}),
         ("headers", {"headers": tuple((f"X-{i}", "y" * 900) for i in range(120))}),
         ("attachments", {"attachments": (Attachment("", "text/plain", b""),) * 501}),

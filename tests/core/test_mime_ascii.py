@@ -73,6 +73,12 @@ def test_what_is_said_stays_the_same_in_ascii(line: str, name: str, value: str) 
     ]
 
 
+def test_parameters_in_ascii_stay_as_they_are() -> None:
+    raw = ascii_headers(with_headers('Content-Type: text/plain; x="a \\"b\\""; name="ü"'))
+
+    assert b'Content-Type: text/plain; x="a \\"b\\""; name*=utf-8\'\'%C3%BC\r\n' in raw
+
+
 @pytest.mark.parametrize("filename", ["Grüße", "ü" * 120, 'a "quoted" ü', "Angebot für; Sie"])
 def test_the_names_of_files_stay_the_same(filename: str) -> None:
     message = PARTS.format(FILE.format(filename.replace('"', '\\"'))).encode()
@@ -119,6 +125,7 @@ SIGNED = PARTS.replace("multipart/mixed", "multipart/signed")
         with_headers("Subject: Grüße", *["X: y"] * 1000),
         with_headers("Subject: hello").replace(b"hello", b"\xff"),
         SIGNED.format(FILE.format("Grüße")).encode(),
+        PARTS.format('Content-Type: text/plain; name="ü"\r\nno header\r\n\r\nx').encode(),
         with_headers("To: \u00a0"),
         with_headers('To: "=\\?utf-8?q?a=0D=0AX:y?=" <joe@bücher.example>'),
         with_headers("Content-Type: text/plain; name*=utf-8''a%0D%0AReply-To:%20x@example.org%0D%0AX:%20; y=\"ü\""),
