@@ -78,7 +78,7 @@ def read_the_clock_before_the_lock() -> None:
         names = list(ids)
         old(self, tx, names)
         if tx._cursor.connection is self._writer:
-            time.sleep(3 * PAUSE if self._group % 2 else 0)
+            time.sleep(10 * PAUSE if self._group % 2 else 0)
             for tenant in names:
                 tx._cursor.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number(tenant),))
 

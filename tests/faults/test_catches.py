@@ -27,7 +27,7 @@ from tests.faults.test_catches_by_kills import FOUND_BY_KILLS
 from tests.faults.test_races import Arena, Race, acquire, send, told
 from tests.history import CHECKS
 
-ROUNDS = 30
+ROUNDS = 100
 """Rounds within which a race must find a fault."""
 FEW = 8
 """Rounds in which a control finds nothing."""
