@@ -224,7 +224,7 @@ class Crowd:
         arrived = sum(bool(history.count(row)) for row in unknown)
         sends = f"{len(history.rows.sends)} sends, {len(unknown)} unknown, of which {arrived} had arrived"
         stopped = sum(
-            row["state"] in ("blocked", "cancelled") and history.accepted_at(row["send_id"]) is not None
+            row["state"] in ("blocked", "cancelled") and history.accepted_at(row) is not None
             for row in history.rows.deliveries
         )
         acts = [f"{count} {kind}" for kind, count in self.kinds().items()]

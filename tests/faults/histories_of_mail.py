@@ -1,5 +1,6 @@
 """Histories in which a promise about mail is broken, and some in which it is nearly."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.faults.histories import (
@@ -8,6 +9,7 @@ from tests.faults.histories import (
     PAT,
     RELAYED,
     UNKNOWN,
+    Some,
     Table,
     acquired,
     arrived,
@@ -26,6 +28,8 @@ from tests.faults.histories import (
 )
 from tests.history import Call, History
 
+OTHER = "kim@example.net"
+
 
 def two_in_one_cooldown(apart: float) -> History:
     """Two sends to one person, so many seconds apart."""
@@ -36,6 +40,34 @@ def two_in_one_cooldown(apart: float) -> History:
         sends=[send(), send(2)],
         deliveries=[delivery(), delivery(2, permitted_us=at(1.5 + apart))],
         events=[ACCEPTED, RELAYED, *later],
+    )
+
+
+def to_two(first: float, other: float, *more: Some, calls: Sequence[Call] = (), mark: str = "") -> History:
+    """One send to PAT and somebody else: PAT's is relayed `first` seconds after 12:30, the other's `other` seconds."""
+    happened = [event("delivery.relayed", first, 1), event("delivery.relayed", other, 1, delivery="req_1.2")]
+    beside = delivery(id="req_1.2", contact=OTHER, permitted_us=at(other - 0.5))
+    return changed(
+        calls=[sent(1, cc=OTHER), *calls],
+        arrivals=[arrived(1, first - 0.1), replace(arrived(1, other - 0.1), to=OTHER)],
+        deliveries=[delivery(permitted_us=at(first - 0.5), forbidden=mark), beside],
+        events=[ACCEPTED, *happened, *more],
+    )
+
+
+def released_apart(first: float, other: float) -> History:
+    """A mail to PAT, and a later one to two that waited: it is released to PAT and to the other so long after it."""
+    waited = [event("delivery.queued", 1.1 + first, 2), event("delivery.queued", 1.1 + other, 2, delivery="req_2.2")]
+    ends = [event("delivery.relayed", 2 + first, 2), event("delivery.relayed", 2 + other, 2, delivery="req_2.2")]
+    beside = delivery(2, id="req_2.2", contact=OTHER, permitted_us=at(1.5 + other), judged_us=at(1.1 + other))
+    decided = [decision(1.1 + seconds, "pass", number=2, no=no) for no, seconds in enumerate(sorted((first, other)), 2)]
+    return changed(
+        calls=[sent(), sent(2, "scheduled", 1.2, cc=OTHER)],
+        arrivals=[arrived(), arrived(2, 1.9 + first), replace(arrived(2, 1.9 + other), to=OTHER)],
+        sends=[send(), send(2, decision_no=3)],
+        deliveries=[delivery(), delivery(2, permitted_us=at(1.5 + first), judged_us=at(1.1 + first)), beside],
+        decisions=[decision(1.1, "pass"), decision(1.3, "pass", number=2), *decided],
+        events=[ACCEPTED, RELAYED, event("send.scheduled", 1.3, 2), *waited, *ends],
     )
 
 
@@ -55,9 +87,13 @@ BROKEN: Table = {
             calls=[sent(), suppressing(1.0)], deliveries=[delivery(permitted_us=at(1.5))]
         ),
         "no mark on what was under way": changed(events=[ACCEPTED, suppressed(1.4), RELAYED]),
+        "no mark on one of two": to_two(2.1, 1.8, suppressed(2.0), calls=[suppressing(1.9)]),
         "accepted afterwards": changed(events=[suppressed(0.4), ACCEPTED, RELAYED]),
     },
-    "none_within_a_cooldown": {"a minute apart": two_in_one_cooldown(60)},
+    "none_within_a_cooldown": {
+        "a minute apart": two_in_one_cooldown(60),
+        "released to one of two a minute later": released_apart(60, 700),
+    },
     "one_state_that_matches_the_sink": {
         "relayed and never arrived": changed(arrivals=[]),
         "bounced and arrived": changed(deliveries=[delivery(state="bounced")]),
@@ -98,6 +134,13 @@ KEPT = {
         deliveries=[delivery(forbidden="suppressed")],
         events=[ACCEPTED, suppressed(1.7), RELAYED],
     ),
+    "suppressed between the mails to two, the other's being the later one": to_two(
+        1.8, 2.1, suppressed(2.0), calls=[suppressing(1.9)]
+    ),
+    "suppressed between the mails to two, and the later one marked": to_two(
+        2.1, 1.8, suppressed(2.0), calls=[suppressing(1.9)], mark="suppressed"
+    ),
+    "released to another soon, and to one a cooldown later": released_apart(700, 60),
     "a retry that was ordered": changed(
         calls=[sent(), deciding("resolve", 4.9, decision="retry")],
         arrivals=[arrived(), arrived(1, 9)],

@@ -37,7 +37,7 @@ def what_was_answered_and_arrived_is_on_record(history: History) -> Iterator[str
 def _was_let_go(history: History, row: Row) -> Iterator[str]:
     """Mail that arrived was accepted by an event and a decision, and let go before its permit."""
     birth, permit = history.birth(row["send_id"]), row["permitted_us"]
-    if birth is None or birth["name"] not in BEGUN or history.accepted_at(row["send_id"]) is None:
+    if birth is None or birth["name"] not in BEGUN or history.accepted_at(row) is None:
         yield f"{row['id']} arrived, and no event says that it was let go"
     if not any(permit is None or one["at_us"] <= permit for one in history.let_go(row)):
         yield f"{row['id']} arrived, and no decision before its permit let it go"

@@ -50,11 +50,11 @@ def none_to_the_suppressed(history: History) -> Iterator[str]:
 
 
 def _against_suppression(history: History, row: Row, since: int) -> Iterator[str]:
-    accepted = history.accepted_at(row["send_id"])
+    accepted = history.accepted_at(row)
     if accepted is not None and accepted > since:
         yield f"{row['id']} was accepted after {row['contact']} was suppressed"
     settled = {"delivery.relayed", "delivery.unknown", "delivery.deferred", "delivery.bounced"}
-    later = any(e["at_us"] > since and e["name"] in settled for e in history.about[row["send_id"]])
+    later = any(e["at_us"] > since and e["name"] in settled for e in history.story(row))
     if accepted is not None and accepted < since and later and not row["forbidden"] and not row["assumed"]:
         yield f"{row['id']} to {row['contact']} arrived, and its suppression left no mark on it"
 
@@ -64,7 +64,7 @@ def none_within_a_cooldown(history: History) -> Iterator[str]:
     counted = {s["id"] for s in history.rows.sends if s["kind"] == "outreach" and not s["override"]}
     mine: defaultdict[str, list[tuple[int, Row]]] = defaultdict(list)
     for row in history.rows.deliveries:
-        at = history.accepted_at(row["send_id"])
+        at = history.accepted_at(row)
         if at is not None and row["send_id"] in counted and not row["internal"]:
             mine[row["contact"]].append((at, row))
     span = round(history.cooldown * 1_000_000)

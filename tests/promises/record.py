@@ -156,10 +156,11 @@ class History:
         """The names of all events of one delivery."""
         return {e["name"] for e in self.about[delivery["send_id"]] if e["data"].get("delivery") == delivery["id"]}
 
-    def accepted_at(self, send: str) -> int | None:
-        """When (the store's microseconds) a send was last let go; None where it never was. A send that waited: by its release."""
+    def accepted_at(self, delivery: Row) -> int | None:
+        """When (the store's microseconds) a delivery was last let go; None where it never was. What waited: by its release."""
         for name in ("send.queued", "delivery.queued"):
-            times: list[int] = [e["at_us"] for e in self.about[send] if e["name"] == name]
+            mine = (e for e in self.about[delivery["send_id"]] if e["name"] == name)
+            times: list[int] = [e["at_us"] for e in mine if e["data"].get("delivery", delivery["id"]) == delivery["id"]]
             if times:
                 return max(times) if name == "send.queued" else min(times)
         return None
