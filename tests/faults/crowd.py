@@ -195,6 +195,7 @@ class Crowd:
 
     async def go_on(self, served: Served) -> None:
         """Once the trouble is over each company plays every card once more: all must be answered, whatever was before."""
+        self.hang_ups = 0
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{served.port}", timeout=PATIENCE) as client:
             for company in self.companies:
                 for card in CARDS.values():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tests.faults.histories import (
     ACCEPTED,
+    ISO,
     PAT,
     RELAYED,
     UNKNOWN,
@@ -36,6 +37,17 @@ STALE = "stale_fencing_token"
 CANCELLED = event("delivery.cancelled", 3, 1, reason="cancelled")
 BOUNCED = event("delivery.bounced", 2.1, 1, reason="bounced", attempt=1)
 BLOCKED = event("delivery.blocked", 3, 1, reason="suppressed")
+
+
+def in_doubt(call: Call) -> Call:
+    """The same, answered with 503 after a commit of which nobody knew."""
+    return replace(call, status=503, answer={"error": "store_unavailable"})
+
+
+def renewing(token: int, seconds: float) -> Call:
+    """A lease that was kept for longer."""
+    body = {"lease": f"lease-{token}", "fencingToken": token}
+    return Call("a", "renew", at(seconds), body, at(seconds + 0.2), 200, {"renewed": True, "expiresAt": ISO.format(31)})
 
 
 def refused(reason: str, *before: Some, tokens: int | None = None, calls: tuple[Call, ...] = ()) -> History:
@@ -168,6 +180,10 @@ BROKEN: Table = {
         "a lease with another token": changed(
             calls=[sent(), lease(2, 3)], events=[ACCEPTED, RELAYED, acquired(1, 3.1)]
         ),
+        "a lease that is kept without an event": changed(
+            calls=[sent(), lease(1, 3), renewing(1, 4)], events=[ACCEPTED, RELAYED, acquired(1, 3.1)]
+        ),
+        "a decision without an event": ended("unknown", UNKNOWN, calls=(deciding("resolve", 3, decision="retry"),)),
         "a suppression without an event": changed(calls=[sent(), suppressing(3)]),
         "a suppression that came after its answer": changed(
             calls=[sent(), suppressing(3)], events=[ACCEPTED, RELAYED, suppressed(4)]
@@ -260,8 +276,16 @@ KEPT = {
         calls=[sent(), suppressing(3), suppressing(5)], events=[ACCEPTED, RELAYED, suppressed(3.1)]
     ),
     "a lease that is kept": changed(
-        calls=[sent(), lease(1, 3), lease(1, 5)], events=[ACCEPTED, RELAYED, acquired(1, 3.1)]
+        calls=[sent(), lease(1, 3), lease(1, 5), renewing(1, 6)],
+        events=[ACCEPTED, RELAYED, acquired(1, 3.1), event("lease.extended", 6.1, lease="lease-1", token=1)],
     ),
+    "a lease and a suppression that were answered with 503, and made": changed(
+        calls=[sent(), in_doubt(lease(1, 3)), in_doubt(suppressing(4))],
+        events=[ACCEPTED, RELAYED, acquired(1, 3.1), suppressed(4.1)],
+    ),
+    "cancelled, and answered with 503": ended("cancelled", CANCELLED, calls=(deciding("cancel", 2.9, 503),)),
+    "marked by a cancel that was answered with 503": marked("cancelled", calls=(deciding("cancel", 1.6, 503),)),
+    "bounced, and told so twice": ended("bounced", BOUNCED, attempts=[attempt("bounced", 2.4, 550)]),
     "a retry by a setting": changed(
         events=[ACCEPTED, RELAYED, event("send.resolved", 2.05, 1, actor="setting", decision="assume_sent")]
     ),

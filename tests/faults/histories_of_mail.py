@@ -23,6 +23,7 @@ from tests.faults.histories import (
     lease,
     send,
     sent,
+    stopped,
     suppressed,
     suppressing,
 )
@@ -40,6 +41,19 @@ def two_in_one_cooldown(apart: float) -> History:
         sends=[send(), send(2)],
         deliveries=[delivery(), delivery(2, permitted_us=at(1.5 + apart))],
         events=[ACCEPTED, RELAYED, *later],
+    )
+
+
+def put_off(apart: float, until: float) -> History:
+    """Two sends to one person, so many seconds apart; the first is put off, and comes at last."""
+    late = [event("delivery.deferred", 2.1, 1), event("delivery.relayed", until, 1)]
+    later = [event("send.queued", 1.1 + apart, 2), event("delivery.relayed", 2.2 + apart, 2)]
+    return changed(
+        calls=[sent(), sent(2, "queued", 1 + apart)],
+        arrivals=[arrived(1, until - 0.1), arrived(2, 2 + apart)],
+        sends=[send(), send(2)],
+        deliveries=[delivery(permitted_us=at(until - 0.5)), delivery(2, permitted_us=at(1.5 + apart))],
+        events=[ACCEPTED, *late, *later],
     )
 
 
@@ -71,6 +85,7 @@ def released_apart(first: float, other: float) -> History:
     )
 
 
+ANEW = {"requestId": "req_1", "status": "blocked", "reason": "suppressed", "messageId": "<2@gw>"}
 STALE = {"requestId": "req_1", "status": "blocked", "reason": "stale_fencing_token"}
 BROKEN: Table = {
     "one_delivery_for_one_send": {
@@ -86,12 +101,22 @@ BROKEN: Table = {
         "a permit after the acknowledgement": changed(
             calls=[sent(), suppressing(1.0)], deliveries=[delivery(permitted_us=at(1.5))]
         ),
+        "a permit seconds after it, and refused at the dot": changed(
+            calls=[sent(), suppressing(1.2)],
+            arrivals=[],
+            deliveries=[delivery(state="bounced", permitted_us=at(9), forbidden="suppressed")],
+            attempts=[attempt("bounced", 9.5, 550, 9)],
+            events=[ACCEPTED, suppressed(1.3), event("delivery.bounced", 9.5, 1, reason="bounced", attempt=1)],
+            one_clock=False,
+        ),
         "no mark on what was under way": changed(events=[ACCEPTED, suppressed(1.4), RELAYED]),
         "no mark on one of two": to_two(2.1, 1.8, suppressed(2.0), calls=[suppressing(1.9)]),
         "accepted afterwards": changed(events=[suppressed(0.4), ACCEPTED, RELAYED]),
     },
     "none_within_a_cooldown": {
         "a minute apart": two_in_one_cooldown(60),
+        "while the first is put off": put_off(700, until=800),
+        "a minute after the first has arrived": put_off(700, until=640),
         "released to one of two a minute later": released_apart(60, 700),
     },
     "one_state_that_matches_the_sink": {
@@ -108,6 +133,15 @@ BROKEN: Table = {
     "answers_agree_with_the_record": {
         "accepted and lost": changed(calls=[sent(), sent(3)]),
         "another key": changed(calls=[sent(idempotencyKey="else")]),
+        "told cancelled": changed(calls=[sent(), sent(1, "cancelled", 1.4)]),
+        "taken back, and it came": changed(
+            calls=[sent(), replace(deciding("cancel", 1.3), answer={"cancelled": True})]
+        ),
+        "taken back, and on its way": changed(
+            calls=[sent(), replace(deciding("cancel", 1.3), answer={"cancelled": True})],
+            arrivals=[],
+            deliveries=[delivery(state="queued")],
+        ),
         "told relayed": changed(calls=[sent(1, "relayed")], arrivals=[], deliveries=[delivery(state="unknown")]),
         "another message id": changed(sends=[send(message_id="<9@gw>")], arrivals=[arrived(9)]),
         "every request refused": changed(calls=[sent(1, "blocked")]),
@@ -126,6 +160,7 @@ BROKEN: Table = {
 KEPT = {
     "one send": GOOD,
     "a cooldown apart": two_in_one_cooldown(700),
+    "a cooldown after the first has arrived at last": put_off(700, until=60),
     "unknown and arrived": changed(deliveries=[delivery(state="unknown")], events=[ACCEPTED, UNKNOWN]),
     "unknown and lost": changed(deliveries=[delivery(state="unknown")], arrivals=[], events=[ACCEPTED, UNKNOWN]),
     "no answer and no record": changed(calls=[sent(), Call("a", "send", at(3), {"to": PAT, "idempotencyKey": "k9"})]),
@@ -139,6 +174,19 @@ KEPT = {
     ),
     "suppressed between the mails to two, and the later one marked": to_two(
         2.1, 1.8, suppressed(2.0), calls=[suppressing(1.9)], mark="suppressed"
+    ),
+    "stopped, and refused when it was asked for once more": changed(
+        calls=[sent(), suppressing(1.25), replace(sent(1, "blocked", 2.0), answer=ANEW)],
+        arrivals=[],
+        sends=[send(message_id="<2@gw>", decision_no=2)],
+        deliveries=[stopped("blocked", created_us=at(2.1), judged_us=at(2.1))],
+        decisions=[decision(1.1, "pass"), decision(2.1, "refuse", "suppressed", no=2, moment="acceptance")],
+        events=[
+            ACCEPTED,
+            suppressed(1.3, "req_1"),
+            event("delivery.blocked", 1.3, 1, reason="suppressed"),
+            event("policy.blocked", 2.1, 1, reason="suppressed"),
+        ],
     ),
     "released to another soon, and to one a cooldown later": released_apart(700, 60),
     "a retry that was ordered": changed(

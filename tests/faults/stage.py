@@ -260,8 +260,12 @@ def end(served: Served) -> None:
 
 
 def stopped(served: Served) -> None:
-    """Return once the process has been stopped by SIGSTOP."""
-    os.waitid(os.P_PID, served.process.pid, os.WSTOPPED | os.WNOWAIT)
+    """Return once the process has been stopped by SIGSTOP; raises TimeoutError."""
+    until = time.monotonic() + servers.PATIENCE
+    while os.waitid(os.P_PID, served.process.pid, os.WSTOPPED | os.WNOWAIT | os.WNOHANG) is None:
+        if time.monotonic() > until:
+            raise TimeoutError(f"process {served.process.pid} did not stop")
+        time.sleep(LOOK)
 
 
 def interleavings(dice: random.Random, count: int, spread: float = 0.004) -> Iterable[float]:

@@ -170,7 +170,9 @@ STOPS = {
 
 
 async def test_a_worker_that_sleeps_too_long_harms_nobody_when_it_wakes(place: Place) -> None:
-    async with a_stage(place.url, place.key) as stage:
+    async with a_stage(
+        place.url, place.key, claim_seconds=8
+    ) as stage:  # longer than each of them lives before it stops
         door = await stage.gateway("http")
         operator = await stage.player(door, place.key, "operator")
         sleepers = []

@@ -2,7 +2,8 @@
 
 The smarthost puts every first mail to a person off (4yz). At about the time at which it is tried again, the contact is taken
 over with a reason: either the retry has its permit by then, or it never goes. Each round aims a little earlier where the
-retry was first, a little later where it was not, so that both come close to each other and each is first at times.
+retry was first, a little later where it was not, so that both come close to each other and each is first at times; as long
+as it is the same one, by twice as much each time.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +17,9 @@ from tests.history import SLACK, Call, moment
 
 GREY = 'RCPT NEW "450 4.7.1 Greylisted"'
 STEP = 0.02
-"""Seconds by which a round aims differently from the one before."""
+"""Seconds by which a round aims differently from the one before, once it has been on both sides."""
+
+FURTHEST = 0.32
 
 
 @dataclass
@@ -24,7 +27,15 @@ class Aim:
     """By how many seconds the take-over begins after the time of the retry; who was told what, by person."""
 
     after: float = 0.0
+    step: float = STEP
     taken: dict[str, tuple[str, Call]] = field(default_factory=dict)
+    _later: bool | None = None
+
+    def correct(self, *, later: bool) -> None:
+        """Aim later the next time, or earlier."""
+        self.step = min(self.step * 2, FURTHEST) if later == self._later else STEP
+        self.after += self.step if later else -self.step
+        self._later = later
 
 
 async def override(arena: Arena, aim: Aim, person: str) -> None:
@@ -48,7 +59,7 @@ async def override(arena: Arena, aim: Aim, person: str) -> None:
     assert good.accepted == bool(withdrawn), (taken, good)
     assert (told(late)["status"], told(late)["reason"]) == ("blocked", "stale_fencing_token")
     assert told(kept)["renewed"] or told(kept)["reason"] == "stale_fencing_token"
-    aim.after += STEP if withdrawn else -STEP
+    aim.correct(later=bool(withdrawn))
     aim.taken[sent["requestId"]] = "take-over" if withdrawn else "retry", taking
     arena.firsts[aim.taken[sent["requestId"]][0]] += 1
 
@@ -57,7 +68,7 @@ async def test_a_retry_goes_only_by_a_permit_from_before_the_contact_was_taken_o
     place: Place, seed: int, rounds: int
 ) -> None:
     aim = Aim()
-    async with an_arena(place, seed, {}, script=GREY, retry_first_seconds=0.5) as arena:
+    async with an_arena(place, seed, {}, script=GREY, retry_first_seconds=1) as arena:
         for number in range(rounds):
             await override(arena, aim, f"pat-{number}@example.net")
         stage = arena.stage

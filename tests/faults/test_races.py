@@ -151,7 +151,7 @@ async def suppression_during_a_lease(arena: Arena, person: str) -> None:
     """Somebody is suppressed while an agent has the lease and sends: the next send is blocked, the lease is not."""
     stage, (one, two) = arena.stage, arena.both()
     lease = told(await stage.one(acquire(one, person)))
-    shifts = list(interleavings(arena.dice, 2, 0.012))
+    shifts = list(interleavings(arena.dice, 2, 0.008))
     wish = {"recipientEmail": person, "reasonCode": "unsubscribe", "scope": "tenant"}
 
     first, suppressed = await stage.together(

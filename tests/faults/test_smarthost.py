@@ -46,7 +46,7 @@ def fates(stage: Stage) -> dict[str, tuple[str, int]]:
 
 
 async def test_every_mail_has_its_own_fate_whatever_the_smarthost_does(place: Place) -> None:
-    async with a_stage(place.url, place.key, script=SCRIPT, reply_timeout_seconds=3) as stage:
+    async with a_stage(place.url, place.key, script=SCRIPT, reply_timeout_seconds=6) as stage:
         operator = await stage.player(await stage.gateway(), place.key, "operator")
         orders = [Order(operator, "send", mail(name)) for name in (*TROUBLE, *GOOD)]
         for order in orders:

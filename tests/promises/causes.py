@@ -46,7 +46,10 @@ def nothing_ends_without_a_cause(history: History) -> Iterator[str]:
 
 def _bounced(history: History, event: Row) -> bool:
     """A 5yz, a mail that the smarthost cannot be given, or a 4yz when it was time to give up."""
-    ended = [t for t in history.tries[event["data"]["delivery"]] if t["ended_us"] == event["at_us"]]
+    tries = history.tries[event["data"]["delivery"]]
+    ended = [
+        t for t in tries if t["ended_us"] and t["ended_us"] >= event["at_us"]
+    ]  # told twice: once more after a doubt
     if event["data"].get("reason") == "gave_up":
         row = _row(history, event)
         old = row is not None and event["at_us"] - (row["since_us"] or row["created_us"]) >= history.give_up * SECOND

@@ -11,10 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.promises.record import History
-from tests.promises.shapes import Call, Row, Tenure
-
-TRANSACTION = 1_000_000
-"""Microseconds that may lie between a take-over's time, which it reads first, and its look at what has a permit."""
+from tests.promises.shapes import TRANSACTION, Call, Row, Tenure
 
 
 def none_by_a_stale_token(history: History) -> Iterator[str]:
@@ -44,15 +41,11 @@ def no_permit_after_a_take_over(history: History) -> Iterator[str]:
     for row in history.rows.deliveries:
         others = history.others(row)
         lets = [one["at_us"] for one in history.passes(row["send_id"])] if others else []
-        for permit in sorted(_permits(history, row)) if lets else ():
+        for permit in sorted(history.permits(row)) if lets else ():
             since = max((at for at in lets if at <= permit), default=permit)
             for tenure in others:
                 if since < tenure.start < permit and not _was_permitted(history, row, tenure, permit):
                     yield f"{row['id']} got its permit after {tenure} had taken {row['contact']}"
-
-
-def _permits(history: History, row: Row) -> set[int]:
-    return {one["permitted_us"] for one in (row, *history.tries[row["id"]]) if one["permitted_us"] is not None}
 
 
 def _was_permitted(history: History, row: Row, tenure: Tenure, permit: int) -> bool:

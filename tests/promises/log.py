@@ -20,7 +20,7 @@ def what_was_answered_and_arrived_is_on_record(history: History) -> Iterator[str
             yield f"{send['id']} was answered as accepted, and no event says so"
         if send is not None and not any(d["verdict"] in ("pass", "hold") for d in history.decisions[send["id"]]):
             yield f"{send['id']} was answered as accepted, and no decision says so"
-        if send is not None and len([d for d in history.decisions[send["id"]] if d["moment"] == "acceptance"]) < 2:
+        if send is not None and len(history.acceptances(send["id"])) < 2:
             for key in call.people - {row["contact"] for row in history.of_send[send["id"]]}:
                 yield f"{send['id']} was answered as accepted, and has no delivery to {key}"
     for send in history.rows.sends:
@@ -32,6 +32,7 @@ def what_was_answered_and_arrived_is_on_record(history: History) -> Iterator[str
             yield from _was_let_go(history, row)
     yield from _leases(history)
     yield from _suppressions(history)
+    yield from _decisions(history)
 
 
 def _was_let_go(history: History, row: Row) -> Iterator[str]:
@@ -45,12 +46,15 @@ def _was_let_go(history: History, row: Row) -> Iterator[str]:
 
 def _leases(history: History) -> Iterator[str]:
     known = {(e["contact"], e["data"]["lease"], e["data"]["token"]) for e in history.named["lease.acquired"]}
+    kept = {e["data"]["lease"] for e in history.named["lease.extended"]}
     for call in history.calls:
         answer = call.answer or {}
         if call.act == "acquire" and "fencingToken" in answer:
             lease = (call.contact, answer["id"], answer["fencingToken"])
             if lease not in known:
                 yield f"{call.agent} was given {lease}, and no event says so"
+        if call.act == "renew" and answer.get("renewed") is True and call.body["lease"] not in kept:
+            yield f"{call.agent} was answered that {call.body['lease']} is renewed, and no event says so"
 
 
 def _suppressions(history: History) -> Iterator[str]:
@@ -63,6 +67,14 @@ def _suppressions(history: History) -> Iterator[str]:
             key = call.contact
             if key not in firsts or (history.one_clock and firsts[key] > call.answered + SLACK):
                 yield f"{key} was answered as suppressed, and no event by then says so"
+
+
+def _decisions(history: History) -> Iterator[str]:
+    """Each decision that was answered is in the audit."""
+    made = {(e["send_id"], e["data"]["decision"]) for e in history.named["send.resolved"]}
+    for call in history.calls:
+        if call.act == "resolve" and call.status == 200 and (call.body["request"], call.body["decision"]) not in made:
+            yield f"{call.body['decision']} of {call.body['request']} was answered, and no event says so"
 
 
 def nobody_acts_unasked(history: History) -> Iterator[str]:
@@ -99,4 +111,4 @@ def _is_gone(history: History, event: Row) -> bool:
     """Whether the smarthost said at this time that there is no such address."""
     bounced = (e for e in history.named["delivery.bounced"] if e["contact"] == event["contact"])
     tries = (t for e in bounced if e["at_us"] == event["at_us"] for t in history.tries[e["data"]["delivery"]])
-    return any(t["enhanced"] == GONE and t["ended_us"] == event["at_us"] for t in tries)
+    return any(t["enhanced"] == GONE and t["ended_us"] >= event["at_us"] for t in tries if t["ended_us"])

@@ -4,10 +4,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from tests.promises.record import History
-from tests.promises.shapes import SLACK, Call, Row, key_of
+from tests.promises.shapes import SLACK, TRANSACTION, Call, Row, key_of
 
+UNSENT = {"cancelled", "blocked", "bounced", "expired"}
 STANDING = {"queued", "claimed", "permitted"}
 NEVER_LEFT = {"queued", "scheduled", "held", "blocked", "cancelled", "expired", "bounced", "claimed"}
+TOLD = {name: {name} for name in ("bounced", "cancelled", "expired", "delivered")}
+TOLD |= {"relayed": {"relayed", "delivered", "bounced"}}
+"""By status in an answer: the states of which one must be there at the end."""
+FLYING = {"send.queued", "delivery.queued", "delivery.deferred"}
+REACHED = {"delivery.relayed", "delivery.unknown"}
 ENDED_WITHOUT = {"delivery.blocked", "delivery.bounced", "delivery.cancelled", "delivery.expired", "delivery.held"}
 
 
@@ -45,8 +51,17 @@ def none_to_the_suppressed(history: History) -> Iterator[str]:
         if event["name"] != "suppression.created" or event["data"].get("campaign"):
             continue
         for row in history.rows.deliveries:
+            if row["contact"] == event["contact"]:
+                yield from _permitted_late(history, row, event["at_us"])
             if row["contact"] == event["contact"] and history.count(row):
                 yield from _against_suppression(history, row, event["at_us"])
+
+
+def _permitted_late(history: History, row: Row, since: int) -> Iterator[str]:
+    """A permit after a suppression's time came before its look at what has one, which then left the mark."""
+    for permit in history.permits(row):
+        if permit > since and (not row["forbidden"] or permit - since > TRANSACTION):
+            yield f"{row['id']} got its permit after {row['contact']} was suppressed"
 
 
 def _against_suppression(history: History, row: Row, since: int) -> Iterator[str]:
@@ -60,7 +75,7 @@ def _against_suppression(history: History, row: Row, since: int) -> Iterator[str
 
 
 def none_within_a_cooldown(history: History) -> Iterator[str]:
-    """Of two sends to one person the later is accepted, and arrives, only a cooldown after the earlier."""
+    """Of two sends to one person the later is accepted only a cooldown after the earlier, and after that has arrived."""
     counted = {s["id"] for s in history.rows.sends if s["kind"] == "outreach" and not s["override"]}
     mine: defaultdict[str, list[tuple[int, Row]]] = defaultdict(list)
     for row in history.rows.deliveries:
@@ -71,14 +86,28 @@ def none_within_a_cooldown(history: History) -> Iterator[str]:
     for contact, rows in mine.items():
         for index, (at, row) in enumerate(ordered := sorted(rows, key=lambda pair: pair[0])):
             for earlier, other in ordered[:index]:
-                if at - earlier < span and not _over(history, other, at):
+                cools, over = _cools(history, row, other, at), _over(history, other, at)
+                if not over and (at - earlier < span or cools is None or at - cools < span):
                     yield f"{row['send_id']} was accepted while {other['send_id']} cooled {contact} down"
 
 
 def _over(history: History, row: Row, at: int) -> bool:
-    """Whether a delivery had ended before `at` without reaching anybody."""
-    ends = [e for e in history.about[row["send_id"]] if e["data"].get("delivery") == row["id"] and e["at_us"] < at]
+    """Whether a delivery had ended by `at` without reaching anybody; what ends comes first in a transaction."""
+    ends = [e for e in history.life(row) if "delivery" in e["data"] and e["at_us"] <= at]
     return bool(ends) and ends[-1]["name"] in ENDED_WITHOUT and "delivery.unknown" not in {e["name"] for e in ends}
+
+
+def _cools(history: History, row: Row, other: Row, at: int) -> int | None:
+    """From when on other mail cooled its person down for mail that was accepted at `at`; None where it was on its way.
+
+    What has waited was accepted before, and is not held off by mail that came after it.
+    """
+    happened = [e for e in history.life(other) if e["at_us"] < at]
+    fresh = history.life(row)[0]["name"] == "send.queued"
+    if fresh and happened and happened[-1]["name"] in FLYING:
+        return None
+    reached = (e["at_us"] for e in happened if e["name"] in REACHED and e["data"].get("reason") != "assumed")
+    return max(reached, default=0) if fresh else 0
 
 
 def one_state_that_matches_the_sink(history: History) -> Iterator[str]:
@@ -121,13 +150,15 @@ def answers_agree_with_the_record(history: History) -> Iterator[str]:
             continue
         if call.body.get("idempotencyKey", send["idem_key"]) != send["idem_key"]:
             yield f"{send['id']} has another key than {call.body['idempotencyKey']}"
-        if call.accepted and answer["messageId"] != send["message_id"]:
+        anew = len(history.acceptances(send["id"])) > 1  # stopped, and written anew
+        if call.accepted and answer["messageId"] != send["message_id"] and not anew:
             yield f"{send['id']} was answered with {answer['messageId']}, and has {send['message_id']}"
         states = {row["state"] for row in history.of_send[send["id"]]}
-        if answer["status"] == "relayed" and not states & {"relayed", "delivered", "bounced"}:
-            yield f"{send['id']} was answered relayed, and is {sorted(states)}"
+        if not states & TOLD.get(answer["status"], states):
+            yield f"{send['id']} was answered {answer['status']}, and is {sorted(states)}"
         yield from _true_refusal(history, send, call)
     yield from _last_words(history)
+    yield from _true_cancels(history)
 
 
 def _true_refusal(history: History, send: Row, call: Call) -> Iterator[str]:
@@ -138,6 +169,16 @@ def _true_refusal(history: History, send: Row, call: Call) -> Iterator[str]:
         newest = [t.token for contact in contacts for t in history.leases.get(contact, [])]
         if token is not None and token >= max(newest, default=0):
             yield f"{send['id']} was refused as stale with the newest token {token}"
+
+
+def _true_cancels(history: History) -> Iterator[str]:
+    """What was answered as cancelled has ended for everybody, and has come to nobody; what had been unknown may have."""
+    for call in history.calls:
+        if call.act == "cancel" and call.status == 200 and (call.answer or {}).get("cancelled") is True:
+            for row in history.of_send[call.body["request"]]:
+                came = history.count(row) and "delivery.unknown" not in history.names(row)
+                if row["state"] not in UNSENT or came:
+                    yield f"{row['id']} was answered as cancelled, and is {row['state']}"
 
 
 def _last_words(history: History) -> Iterator[str]:

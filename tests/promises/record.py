@@ -112,6 +112,10 @@ class History:
         begins = [index for index, row in enumerate(mine) if row["moment"] == "acceptance"]
         return mine[begins[-1] :] if begins else []
 
+    def acceptances(self, send: str) -> list[Row]:
+        """The decisions at its acceptance: several where it was refused, or stopped, and asked for again."""
+        return [row for row in self.decisions[send] if row["moment"] == "acceptance"]
+
     def passes(self, send: str) -> list[Row]:
         """Those of them that let something of it go."""
         return [row for row in self.decided(send) if row["verdict"] == "pass"]
@@ -156,14 +160,26 @@ class History:
         """The names of all events of one delivery."""
         return {e["name"] for e in self.about[delivery["send_id"]] if e["data"].get("delivery") == delivery["id"]}
 
+    def life(self, delivery: Row) -> list[Row]:
+        """What has happened to a delivery from the last acceptance of its send on; nothing where there was none.
+
+        Before that it may have been another person's: what was stopped may be judged anew, for others.
+        """
+        mine = [
+            e for e in self.about[delivery["send_id"]] if e["data"].get("delivery", delivery["id"]) == delivery["id"]
+        ]
+        begins = [index for index, e in enumerate(mine) if e["name"] in BEGUN]
+        return mine[begins[-1] :] if begins else []
+
     def accepted_at(self, delivery: Row) -> int | None:
-        """When (the store's microseconds) a delivery was last let go; None where it never was. What waited: by its release."""
-        for name in ("send.queued", "delivery.queued"):
-            mine = (e for e in self.about[delivery["send_id"]] if e["name"] == name)
-            times: list[int] = [e["at_us"] for e in mine if e["data"].get("delivery", delivery["id"]) == delivery["id"]]
-            if times:
-                return max(times) if name == "send.queued" else min(times)
-        return None
+        """When (the store's microseconds) a delivery was let go; None where it never was. What waited: by its release."""
+        lets = (e["at_us"] for e in self.life(delivery) if e["name"] in ("send.queued", "delivery.queued"))
+        return next(lets, None)
+
+    def permits(self, delivery: Row) -> set[int]:
+        """When (the store's microseconds) it got its permits."""
+        those = (delivery, *self.tries[delivery["id"]])
+        return {one["permitted_us"] for one in those if one["permitted_us"] is not None}
 
     @cached_property
     def leases(self) -> dict[str, list[Tenure]]:

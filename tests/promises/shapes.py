@@ -12,6 +12,9 @@ Row = Mapping[str, Any]
 SLACK = 20_000
 """Microseconds by which two clocks of one machine are allowed to differ (SQLite's has milliseconds)."""
 
+TRANSACTION = 5_000_000
+"""Microseconds that may lie between an act's time, which it reads first, and its look at what has a permit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -47,8 +50,11 @@ class Call:
 
     @property
     def may_have_done(self) -> bool:
-        """Whether it was done, as far as was answered; a strict no of a cancel may have stopped a part."""
-        return self.status in (None, 200, 409)
+        """Whether it was done, as far as was answered.
+
+        A strict no of a cancel may have stopped a part; a 503 may come after a commit of which nobody knows.
+        """
+        return self.status in (None, 200, 409, 503)
 
 
 @dataclass(frozen=True, slots=True)
