@@ -44,9 +44,9 @@ def two_in_one_cooldown(apart: float) -> History:
     )
 
 
-def put_off(apart: float, until: float) -> History:
+def put_off(apart: float, until: float, *more: Some) -> History:
     """Two sends to one person, so many seconds apart; the first is put off, and comes at last."""
-    late = [event("delivery.deferred", 2.1, 1), event("delivery.relayed", until, 1)]
+    late = [*more, event("delivery.deferred", 2.1, 1), event("delivery.relayed", until, 1)]
     later = [event("send.queued", 1.1 + apart, 2), event("delivery.relayed", 2.2 + apart, 2)]
     return changed(
         calls=[sent(), sent(2, "queued", 1 + apart)],
@@ -116,6 +116,9 @@ BROKEN: Table = {
     "none_within_a_cooldown": {
         "a minute apart": two_in_one_cooldown(60),
         "while the first is put off": put_off(700, until=800),
+        "while the first is tried once more": put_off(
+            700, 800, event("delivery.queued", 300, 1), event("send.resolved", 300, 1, decision="retry")
+        ),
         "a minute after the first has arrived": put_off(700, until=640),
         "released to one of two a minute later": released_apart(60, 700),
     },

@@ -93,8 +93,8 @@ def none_within_a_cooldown(history: History) -> Iterator[str]:
 
 def _over(history: History, row: Row, at: int) -> bool:
     """Whether a delivery had ended by `at` without reaching anybody; what ends comes first in a transaction."""
-    ends = [e for e in history.life(row) if "delivery" in e["data"] and e["at_us"] <= at]
-    return bool(ends) and ends[-1]["name"] in ENDED_WITHOUT and "delivery.unknown" not in {e["name"] for e in ends}
+    names = [e["name"] for e in history.life(row) if e["at_us"] <= at]
+    return names[-1] in ENDED_WITHOUT and "delivery.unknown" not in names
 
 
 def _cools(history: History, row: Row, other: Row, at: int) -> int | None:

@@ -165,9 +165,8 @@ class History:
 
         Before that it may have been another person's: what was stopped may be judged anew, for others.
         """
-        mine = [
-            e for e in self.about[delivery["send_id"]] if e["data"].get("delivery", delivery["id"]) == delivery["id"]
-        ]
+        told = self.about[delivery["send_id"]]
+        mine = [e for e in told if e["name"] in BEGUN or e["data"].get("delivery") == delivery["id"]]
         begins = [index for index, e in enumerate(mine) if e["name"] in BEGUN]
         return mine[begins[-1] :] if begins else []
 
