@@ -15,7 +15,7 @@ from gateway.core.mail import Kind
 from gateway.core.record import Record
 from gateway.store import events, records
 from gateway.store.dialect import Dialect, Row, by_index
-from gateway.store.schema import clock, deliveries, live, open_, sends
+from gateway.store.schema import attempts, clock, deliveries, live, open_, sends
 from gateway.store.statements import altered, of_send
 from gateway.store.tx import Tx
 
@@ -23,6 +23,8 @@ TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
 STOPPABLE = frozenset({State.QUEUED, State.CLAIMED})
 PAUSED = "mailbox_paused"
 MAY_ARRIVE = frozenset({State.PERMITTED, State.UNKNOWN, State.RELAYED, State.DELIVERED})
+MAY_HAVE_GONE = ("unknown", "relayed")
+"""What an attempt came to after which its mail may have arrived, whatever was decided about the delivery later."""
 
 
 def _live_of(d: Dialect) -> sa.Executable:
@@ -129,10 +131,19 @@ class Cancel:
 def cancel(tx: Tx, wishes: Sequence[Cancel]) -> list[tuple[bool, Record] | Exception]:
     """Stop every recipient not yet permitted and mark the permitted.
 
-    Returns whether none was permitted, relayed or unknown, with the record as it is then; NotFoundError where there is no
-    such send, or not for this caller.
+    Returns whether none has left or may have (permitted, relayed, or ever unknown without a plain no since), with the record
+    as it is then; NotFoundError where there is no such send, or not for this caller.
     """
     return [_cancel(tx, wish) for wish in wishes]
+
+
+def _gone(d: Dialect) -> sa.Executable:
+    return (
+        sa.select(attempts.c.claim_no)
+        .where(d.owned(attempts.c.delivery_id, "ids"))
+        .where(sa.or_(*(attempts.c.outcome == sa.literal_column(f"'{came_to}'") for came_to in MAY_HAVE_GONE)))
+        .limit(1)
+    )
 
 
 def _cancel(tx: Tx, wish: Cancel) -> tuple[bool, Record] | Exception:
@@ -144,7 +155,9 @@ def _cancel(tx: Tx, wish: Cancel) -> tuple[bool, Record] | Exception:
     move(tx, wish.tenant, [r for r in rows if State(r["state"]) in UNSENT], State.CANCELLED, "cancelled")
     after = records.find(tx, wish.tenant, [wish.request])[wish.request]
     states = {d.state for d in after.deliveries}
-    return State.CANCELLED in states and states.isdisjoint(MAY_ARRIVE), after
+    if State.CANCELLED not in states or not states.isdisjoint(MAY_ARRIVE):
+        return False, after
+    return not tx.rows(_gone, {"tenant": wish.tenant, "ids": tx.array([r["id"] for r in rows])}), after
 
 
 def _of_mailbox(d: Dialect) -> sa.Executable:

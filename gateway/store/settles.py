@@ -39,14 +39,16 @@ def _update(_: Dialect) -> sa.Executable:
 
 
 def _end_attempt(_: Dialect) -> sa.Executable:
+    """Once for each outcome: what is told again after a commit in doubt moves no time."""
+    came_to = sa.bindparam("came_to", type_=sa.Text)
     return (
         sa.update(attempts)
         .where(attempts.c.tenant == TENANT, attempts.c.delivery_id == sa.bindparam("id_"))
-        .where(attempts.c.claim_no == sa.bindparam("no"))
+        .where(attempts.c.claim_no == sa.bindparam("no"), attempts.c.outcome != came_to)
         .values(
             ended_us=sa.bindparam("now"),
             permitted_us=sa.func.coalesce(attempts.c.permitted_us, sa.bindparam("at", type_=sa.BigInteger)),
-            outcome=sa.bindparam("came_to"),
+            outcome=came_to,
             code=sa.bindparam("reply"),
             enhanced=sa.bindparam("status"),
             text=sa.bindparam("words"),

@@ -65,6 +65,17 @@ async def test_the_reply_stands_in_the_record_and_in_the_attempt(world: World) -
     assert attempt["started_us"] < attempt["permitted_us"] < attempt["ended_us"]
 
 
+async def test_what_is_told_twice_moves_no_time(world: World) -> None:
+    """A settle whose commit was in doubt is made again."""
+    claim = await world.claim_of(await world.send())
+    await world.relay(claim, REFUSED)
+    first = world.rows_of(schema.attempts)
+    world.advance(60)
+
+    assert await world.settle(claim, REFUSED) is None
+    assert world.rows_of(schema.attempts) == first
+
+
 async def test_an_attempt_that_had_no_permit_does_not_borrow_an_earlier_ones(world: World) -> None:
     receipt = await world.send()
     await world.relay(await world.claim_of(receipt), GivenBack("late"))

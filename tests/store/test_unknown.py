@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.core.delivery import Relayed, State, Unknown
+from gateway.core.delivery import Deferred, Relayed, State, Unknown
 from gateway.core.errors import ConflictError, NotFoundError
 from gateway.core.record import Receipt
 from gateway.store import agents, schema
@@ -178,6 +178,28 @@ async def test_a_late_yes_after_a_cancel_is_only_kept(world: World) -> None:
     assert await world.settle(claim, Relayed(OK)) is None
     assert world.state(receipt) is State.CANCELLED
     assert world.rows_of(schema.attempts)[0]["outcome"] == "relayed"
+
+
+@pytest.mark.parametrize("decision", ["cancel", "retry"])
+async def test_what_may_have_arrived_is_never_said_to_be_cancelled(world: World, decision: str) -> None:
+    receipt, claim = await unknown(world)
+    await world.resolve(receipt.record.id, decision)
+
+    cancelled, record = await world.cancel(receipt.record.id)
+    await world.settle(claim, Relayed(OK))
+
+    assert [d.state for d in record.deliveries] == [State.CANCELLED]
+    assert not cancelled
+    assert not (await world.cancel(receipt.record.id))[0]
+
+
+async def test_after_a_plain_no_it_is_known_that_nothing_has_arrived(world: World) -> None:
+    receipt, claim = await unknown(world)
+    await world.settle(claim, Deferred("451"))
+
+    cancelled, record = await world.cancel(receipt.record.id)
+
+    assert ([d.state for d in record.deliveries], cancelled) == ([State.CANCELLED], True)
 
 
 # --- a setting decides --------------------------------------------------------------------------------------------------

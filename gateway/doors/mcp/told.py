@@ -129,7 +129,7 @@ STANDS = {
     "deferred": "nothing; it is tried again by itself",
     "relayed": "nothing; it has left",
     "delivered": "nothing; it has arrived",
-    "cancelled": "nothing; it does not go",
+    "cancelled": "nothing; it does not go any more",
     "bounced": "it did not arrive; do not send it again, look at recipients and tell a person",
     "expired": "it was too late to be useful and does not go; write anew, with a new key, if it still matters",
 }
