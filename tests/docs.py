@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from gateway.core.delivery import BORN, ENDED, IN_FLIGHT, MARKABLE, TRANSITIONS, UNSENT, WAITING, State
+from gateway.core.delivery import BORN, ENDED, IN_FLIGHT, MARKABLE, STOPPABLE, TRANSITIONS, UNSENT, WAITING, State
 from gateway.core.event import GROUPS, KINDS, Sight
 from gateway.core.verdict import HOLD, Mode, Reason
 from gateway.settings import Settings
@@ -118,7 +118,8 @@ def groups() -> str:
     """Which states the code treats alike."""
     known = (
         ("in flight: its contact is closed to other agents", IN_FLIGHT),
-        ("a cancel or a suppression stops it at once", UNSENT),
+        ("a cancel stops it at once", UNSENT),
+        ("a suppression or a take-over stops it at once", STOPPABLE),
         ("judged again when it is let go", WAITING),
         ("can no longer be stopped, only marked", MARKABLE),
         ("has ended", ENDED),

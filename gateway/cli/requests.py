@@ -143,8 +143,15 @@ def tell(trace: dict[str, Any]) -> None:
     ]
     if tries:
         printing.table(("attempt to", "started", "outcome", "code", "reply"), tries)
-    happened = [(one.get("at"), one.get("name"), one.get("contact")) for one in objects(trace.get("events"))]
-    printing.table(("at", "event", "contact"), happened)
+    happened = [_happened(one) for one in objects(trace.get("events"))]
+    printing.table(("at", "event", "contact", "by", "what"), happened)
+
+
+def _happened(event: dict[str, Any]) -> tuple[object, ...]:
+    """An event: when, what, whom it is about, whose act it was, and what was said to it."""
+    data = event.get("data") or {}
+    said = ", ".join(clean(data[name]) for name in ("decision", "reason", "why") if data.get(name))
+    return (event.get("at"), event.get("name"), event.get("contact"), data.get("by") or event.get("actor"), said)
 
 
 def _said(attempt: dict[str, Any]) -> tuple[object, str]:

@@ -49,7 +49,7 @@ def add(
     key: options.Key = None,
     as_json: options.Json = False,
 ) -> None:
-    """Suppress an address, or a domain, from now on; mail that has not left is stopped in the same moment."""
+    """Suppress an address, or a domain, from now on: queued mail is stopped at once, waiting mail when its time comes."""
     body = _one(email, domain, "recipientEmail") | {"reasonCode": reason, "scope": scope}
     more = {"campaignId": campaign_id, "source": source, "expiresAt": expires_at}
     body |= {name: value for name, value in more.items() if value is not None}

@@ -29,7 +29,10 @@ IN_FLIGHT = frozenset({State.QUEUED, State.CLAIMED, State.PERMITTED})
 """On its way: closes its contact to other agents until settled (ARCHITECTURE 10)."""
 
 UNSENT = frozenset({State.QUEUED, State.SCHEDULED, State.HELD, State.CLAIMED})
-"""No dot has left and none may be on its way: a cancel or a suppression stops these at once."""
+"""No dot has left and none may be on its way: a cancel stops these at once."""
+
+STOPPABLE = frozenset({State.QUEUED, State.CLAIMED})
+"""Of these a suppression, a take-over or a pause stops what is not waiting; the rest meets them at its release."""
 
 WAITING = frozenset({State.SCHEDULED, State.HELD})
 """Judged again when it is let go; until then it moves only quotas (law 11)."""
@@ -45,7 +48,7 @@ BORN = frozenset({State.QUEUED, State.SCHEDULED, State.HELD, State.BLOCKED})
 TRANSITIONS: dict[State, dict[State, str]] = {
     State.SCHEDULED: {
         State.QUEUED: "release",
-        State.BLOCKED: "release, suppression or take-over",
+        State.BLOCKED: "release (where suppressed, taken over, ...)",
         State.HELD: "release",
         State.CANCELLED: "cancel",
         State.EXPIRED: "lateness",
@@ -53,7 +56,7 @@ TRANSITIONS: dict[State, dict[State, str]] = {
     State.HELD: {
         State.QUEUED: "release",
         State.SCHEDULED: "release, where it must still wait",
-        State.BLOCKED: "release, suppression or take-over",
+        State.BLOCKED: "release (where suppressed, taken over, ...)",
         State.CANCELLED: "cancel or reject",
         State.EXPIRED: "lateness",
     },

@@ -8,15 +8,18 @@ import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from urllib.parse import unquote_to_bytes
 
 from gateway.core.headers import MimeError, decode, split_fields, to_text, value_of
 
 DEPTH_MAX = 50  # parts within parts
 PARTS_MAX = 1000
+HEADS_MAX = 1_048_576  # octets of the header blocks of all parts together
 BOUNDARY_MAX = 200  # characters; RFC 2046 5.1.1 allows 70
 
 _PARAMETER = re.compile(r';\s*([^\s=;"]+?)(?:\*(\d{1,3}))?(\*)?\s*=\s*("(?:[^"\\]|\\.)*"|[^;"]*)')
+_MARKS = re.compile(r"""\\.|["()]""", re.DOTALL)
 _FILENAMES = frozenset({"filename", "name"})
 _MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
 
@@ -62,6 +65,7 @@ class _Walk:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.seen = 0
+        self.heads = 0
 
     def part(self, head: int, end: int, depth: int, *, strict: bool = False) -> Part:
         """The part that stands between two places, with its children."""
@@ -71,6 +75,9 @@ class _Walk:
         if self.seen > PARTS_MAX:
             raise MimeError("body", f"there are more than {PARTS_MAX} parts")
         stop, start = head_end(self.data, head, end)
+        self.heads += stop - head
+        if self.heads > HEADS_MAX:
+            raise MimeError("body", f"the headers of its parts are longer than {HEADS_MAX} octets together")
         fields = split_fields(self.data[head:stop], strict=strict)
         kind, named = parameters(_value(fields, "content-type"))
         kind = kind if _MEDIA_TYPE.fullmatch(kind) else "text/plain"
@@ -115,13 +122,46 @@ def head_end(data: bytes, head: int, end: int) -> tuple[int, int]:
 
 def parameters(value: str) -> tuple[str, dict[str, str]]:
     """A value's first word in lower case and its parameters by lower-case names, put together as RFC 2231 says."""
-    found: dict[str, dict[int, tuple[str, bool]]] = {}
+    value = _uncommented(value)
+    found: dict[str, dict[int, dict[int, tuple[str, bool]]]] = {}
     for name, index, extended, given in _PARAMETER.findall(value):
         text = given.strip()
         if text.startswith('"'):
             text = re.sub(r"\\(.)", r"\1", text[1:-1])
-        found.setdefault(name.lower(), {}).setdefault(int(index or 0), (text, bool(extended)))
-    return value.partition(";")[0].strip().lower(), {name: _joined(name, pieces) for name, pieces in found.items()}
+        way = 1 if index else 2 if extended else 0  # plain, in pieces, extended: of several the last way counts
+        found.setdefault(name.lower(), {}).setdefault(way, {}).setdefault(int(index or 0), (text, bool(extended)))
+    return value.partition(";")[0].strip().lower(), {
+        name: _joined(name, ways[max(ways)]) for name, ways in found.items()
+    }
+
+
+def _uncommented(value: str) -> str:
+    """A value without its comments (RFC 2045 5.1, RFC 5322 3.2.2).
+
+    What stands in brackets within a word, like the number in a file's name that lacks its quotes, is no comment.
+    """
+    cuts = [0]  # where comments begin and end in turns
+    depth, quoted = 0, False
+    for found in _MARKS.finditer(value):
+        mark = found[0]
+        if mark == '"' and not depth:
+            quoted = not quoted
+        elif mark == "(" and not quoted:
+            if not depth:
+                cuts.append(found.start())
+            depth += 1
+        elif mark == ")" and depth:
+            depth -= 1
+            if not depth:
+                cuts.append(found.end())
+    if depth:
+        return value
+    pieces = [value[begin:end] for begin, end in pairwise([*cuts, len(value)])]
+    kept = [pieces[0]]
+    for comment, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        apart = not kept[-1].strip() or kept[-1].rstrip()[-1] in ";=" or not text.strip() or text.lstrip()[0] == ";"
+        kept += [text] if apart else [comment, text]
+    return "".join(kept)
 
 
 def _joined(name: str, pieces: dict[int, tuple[str, bool]]) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from gateway.core.delivery import Bounced, Deferred, GivenBack, Outcome, Relayed, Reply, Unknown
-from gateway.relay.outgoing import Outgoing, Unfit
+from gateway.relay.outgoing import Outgoing, Unfit, beside
 from gateway.relay.pool import Closing, Pool
 from gateway.relay.smarthost import Unreachable
 from gateway.relay.wire import Lost, Wire
@@ -87,7 +87,7 @@ class _Transaction:
     async def run(self, permit: Permit) -> Outcome:
         """Goes through the steps in their order."""
         try:
-            *commands, body = self.mail.fit(self.wire.offers)
+            *commands, body = await beside(self.mail.size, self.mail.fit, self.wire.offers)
         except Unfit as error:
             self.pool.release(self.wire)
             return Bounced(error.why, stage="local")

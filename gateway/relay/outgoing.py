@@ -4,9 +4,12 @@ The last line of defence against an address that becomes a command and a body th
 refused, never repaired, since what is wrong here was wrong before it was accepted.
 """
 
+import asyncio
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 from gateway.core.dsn import NONE, Dsn
 from gateway.core.mimeascii import Form
@@ -15,6 +18,21 @@ from gateway.relay.wire import Offers
 UNSAFE = r"\x00-\x20\x7f-\xa0<>\u2028\u2029\ud800-\udfff"
 ADDRESS = re.compile(f"[^{UNSAFE}]+@[^{UNSAFE}@]+")
 """An address that stays one argument of one command: no blank, no control character, no bracket."""
+
+LARGE = 65_536
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_beside = ThreadPoolExecutor(1, "outgoing")
+
+
+async def beside(size: int, act: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
+    """Do what reads a whole mail of `size` octets; where that takes time, in a thread, one mail after the other.
+
+    So a mail that takes long to read holds up large mail alone, and nothing that the loop has to do.
+    """
+    if size <= LARGE:
+        return act(*arguments, **named)
+    return await asyncio.get_running_loop().run_in_executor(_beside, lambda: act(*arguments, **named))
 
 
 class Unfit(Exception):  # noqa: N818 - says what the mail is

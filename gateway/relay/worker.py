@@ -17,7 +17,7 @@ from gateway.core.errors import StoreUnavailableError
 from gateway.core.mime import stuff, to_seven_bit
 from gateway.core.mimeascii import ascii_headers, form
 from gateway.relay.attempt import attempt, verdict
-from gateway.relay.outgoing import Outgoing
+from gateway.relay.outgoing import Outgoing, beside
 from gateway.relay.pool import Pool
 from gateway.store import Store, outbox, settles
 from gateway.store.outbox import Claim, ClaimRequest
@@ -203,7 +203,7 @@ class _Attempt:
     async def _attempt(self) -> Outcome:
         worker, claim = self.worker, self.claim
         await astep("claimed")
-        mail = outgoing(claim)
+        mail = await beside(len(claim.body), outgoing, claim)
         return await attempt(
             worker.pool,
             mail,

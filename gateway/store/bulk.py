@@ -67,7 +67,7 @@ def _add(tx: Tx, piece: Piece) -> Added:
     for new in piece.entries:
         if new.expires_at is None or new.expires_at > from_us(now):
             bound[new.subject].add(new.campaign)
-    stopped = forbid.stop_rows(tx, tenant, _forbidden(tx, tenant, bound), "suppressed")
+    stopped = forbid.stop_rows(tx, tenant, _forbidden(tx, tenant, bound), "suppressed", piece.created_by)
     data = {"written": written, "kept": len(piece.entries) - written, "stopped": stopped}
     events.append(tx, [events.Event(tenant, "suppression.imported", actor=piece.created_by, data=data)])
     return Added(written, len(piece.entries) - written, tuple(stopped))

@@ -128,7 +128,7 @@ def _stop(tx: Tx, wish: Record) -> list[str]:
     rows = [r for r in forbid.live_to(tx, wish.tenant, [wish.key]) if r["kind"] == Kind.OUTREACH and not r["internal"]]
     if stops:
         rows = [r for r in rows if not stops.isdisjoint({r["kind"], r["mailbox"]})]
-    return forbid.stop_rows(tx, wish.tenant, rows, "no_consent")
+    return forbid.stop_rows(tx, wish.tenant, rows, "no_consent", wish.created_by)
 
 
 def find(tx: Tx, tenant: str, key: str) -> Consent | None:

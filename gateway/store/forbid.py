@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from gateway.core.delivery import MARKABLE, UNSENT, State, allowed
+from gateway.core.delivery import MARKABLE, STOPPABLE, UNSENT, State, allowed
 from gateway.core.errors import NotFoundError
 from gateway.core.mail import Kind
 from gateway.core.record import Record
@@ -20,7 +20,6 @@ from gateway.store.statements import altered, of_send
 from gateway.store.tx import Tx
 
 TENANT: sa.BindParameter[str] = sa.bindparam("tenant")
-STOPPABLE = frozenset({State.QUEUED, State.CLAIMED})
 PAUSED = "mailbox_paused"
 MAY_ARRIVE = frozenset({State.PERMITTED, State.UNKNOWN, State.RELAYED, State.DELIVERED})
 MAY_HAVE_GONE = ("unknown", "relayed")
@@ -56,8 +55,8 @@ def _mark(_: Dialect) -> sa.Executable:
     return altered(forbidden=sa.bindparam("why"))
 
 
-def move(tx: Tx, tenant: str, rows: Iterable[Row], to: State, why: str) -> list[Row]:
-    """Bring rows into a state that the table allows, with an event each. Returns them."""
+def move(tx: Tx, tenant: str, rows: Iterable[Row], to: State, why: str, by: str = "") -> list[Row]:
+    """Bring rows into a state that the table allows, with an event each, which says who did it. Returns them."""
     moved = list(rows)
     for row in moved:
         if not allowed(State(row["state"]), to):
@@ -66,7 +65,7 @@ def move(tx: Tx, tenant: str, rows: Iterable[Row], to: State, why: str) -> list[
     now = tx.now_of(tenant)
     tx.many(_move, [{"tenant": tenant, "id_": r["id"], "to": to.value, "why": why, "now": now} for r in moved])
     name = f"delivery.{to.value}"
-    data = {"reason": why} if why else {}
+    data = ({"reason": why} if why else {}) | ({"by": by} if by else {})
     happened = [
         events.Event(tenant, name, r["send_id"], r["contact"], r["actor"], {"delivery": r["id"], **data}) for r in moved
     ]
@@ -82,7 +81,7 @@ def _of_campaign(d: Dialect) -> sa.Executable:
     return sa.select(sends.c.id).where(d.owned(sends.c.id, "ids"), sends.c.campaign == sa.bindparam("only"))
 
 
-def stop_contact(tx: Tx, tenant: str, subject: str, why: str, campaign: str = "") -> list[str]:
+def stop_contact(tx: Tx, tenant: str, subject: str, why: str, campaign: str = "", by: str = "") -> list[str]:
     """Stop mail in flight to a person key, or to a whole domain (and its sub-domains), of one campaign or of all.
 
     Returns the request ids stopped.
@@ -95,13 +94,13 @@ def stop_contact(tx: Tx, tenant: str, subject: str, why: str, campaign: str = ""
         about = {"tenant": tenant, "ids": tx.array({r["send_id"] for r in rows}), "only": campaign}
         mine = {r["id"] for r in tx.rows(_of_campaign, about)}
         rows = [r for r in rows if r["send_id"] in mine]
-    return stop_rows(tx, tenant, rows, why)
+    return stop_rows(tx, tenant, rows, why, by)
 
 
-def stop_rows(tx: Tx, tenant: str, rows: Sequence[Row], why: str) -> list[str]:
+def stop_rows(tx: Tx, tenant: str, rows: Sequence[Row], why: str, by: str = "") -> list[str]:
     """Block live rows that have no permit, mark the others. Returns the request ids stopped."""
     _mark_all(tx, tenant, [r for r in rows if State(r["state"]) in MARKABLE], why)
-    stopped = move(tx, tenant, [r for r in rows if State(r["state"]) in STOPPABLE], State.BLOCKED, why)
+    stopped = move(tx, tenant, [r for r in rows if State(r["state"]) in STOPPABLE], State.BLOCKED, why, by)
     return sorted({r["send_id"] for r in stopped})
 
 
@@ -116,16 +115,19 @@ def take_over(tx: Tx, tenant: str, contact: str, agent: str) -> tuple[str, ...]:
     theirs = [r for r in rows if r["actor"] != agent and not r["internal"] and Kind(r["kind"]).leased]
     _mark_all(tx, tenant, [r for r in theirs if State(r["state"]) in MARKABLE], "stale_fencing_token")
     stopping = [r for r in theirs if State(r["state"]) in STOPPABLE]
-    return tuple(sorted({r["send_id"] for r in move(tx, tenant, stopping, State.BLOCKED, "stale_fencing_token")}))
+    return tuple(
+        sorted({r["send_id"] for r in move(tx, tenant, stopping, State.BLOCKED, "stale_fencing_token", agent)})
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """A wish that a send should not go; `may` says whether the caller may touch it."""
+    """A wish of `by` that a send should not go; `may` says whether the caller may touch it."""
 
     tenant: str
     request: str
     may: Callable[[Record], bool]
+    by: str = ""
 
 
 def cancel(tx: Tx, wishes: Sequence[Cancel]) -> list[tuple[bool, Record] | Exception]:
@@ -152,7 +154,7 @@ def _cancel(tx: Tx, wish: Cancel) -> tuple[bool, Record] | Exception:
         return NotFoundError("no such request")
     rows = tx.rows(of_send, {"tenant": wish.tenant, "send": wish.request})
     _mark_all(tx, wish.tenant, [r for r in rows if State(r["state"]) in MARKABLE], "cancelled")
-    move(tx, wish.tenant, [r for r in rows if State(r["state"]) in UNSENT], State.CANCELLED, "cancelled")
+    move(tx, wish.tenant, [r for r in rows if State(r["state"]) in UNSENT], State.CANCELLED, "cancelled", wish.by)
     after = records.find(tx, wish.tenant, [wish.request])[wish.request]
     states = {d.state for d in after.deliveries}
     if State.CANCELLED not in states or not states.isdisjoint(MAY_ARRIVE):

@@ -42,5 +42,5 @@ def revoke(
         return True
 
     ids = [row["id"] for row in tx.rows(_under_way, {"tenant": tenant, "by": key_id})]
-    forbid.cancel(tx, [forbid.Cancel(tenant, request, may) for request in ids])
+    forbid.cancel(tx, [forbid.Cancel(tenant, request, may, actor) for request in ids])
     return key, ids

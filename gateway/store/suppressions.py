@@ -147,9 +147,10 @@ def add_one(tx: Tx, tenant: str, new: New) -> tuple[Suppression, list[str]]:
     tx.run(_upsert, {**row, "now": row["created_us"]})
     found = tx.rows(_exact, {"tenant": tenant, "about": new.subject, "only": new.campaign})[0]
     lives = new.expires_at is None or new.expires_at > from_us(tx.now_of(tenant))
-    stopped = forbid.stop_contact(tx, tenant, new.subject, "suppressed", new.campaign) if lives else []
+    by = new.created_by
+    stopped = forbid.stop_contact(tx, tenant, new.subject, "suppressed", new.campaign, by) if lives else []
     data = {"suppression": found["id"], "reasonCode": new.reason_code, "stopped": stopped}
-    happened = events.Event(tenant, "suppression.created", contact=new.subject, actor=new.created_by, data=data)
+    happened = events.Event(tenant, "suppression.created", contact=new.subject, actor=by, data=data)
     events.append(tx, [happened])
     return entry(found), stopped
 

@@ -200,22 +200,23 @@ def note_decision(tx: Tx, wish: Resolve) -> None:
 def _retry(tx: Tx, wish: Resolve, rows: Sequence[Row]) -> None:
     """Queue again, to be judged first; what was forbidden meanwhile ends instead."""
     free = [r for r in rows if not r["forbidden"]]
-    forbid.move(tx, wish.tenant, free, State.QUEUED, "")
+    forbid.move(tx, wish.tenant, free, State.QUEUED, "", wish.actor)
     now = tx.now_of(wish.tenant)
     tx.many(_requeue, [{"tenant": wish.tenant, "id_": r["id"], "now": now} for r in free])
     for row in rows:
         if row["forbidden"]:
             end = State.CANCELLED if row["forbidden"] == "cancelled" else State.BLOCKED
-            forbid.move(tx, wish.tenant, [row], end, row["forbidden"])
+            forbid.move(tx, wish.tenant, [row], end, row["forbidden"], wish.actor)
 
 
 def _assume_sent(tx: Tx, wish: Resolve, rows: Sequence[Row]) -> None:
-    forbid.move(tx, wish.tenant, rows, State.RELAYED, "assumed")
+    forbid.move(tx, wish.tenant, rows, State.RELAYED, "assumed", wish.actor)
     tx.many(_assume, [{"tenant": wish.tenant, "id_": r["id"]} for r in rows])
 
 
 def _cancel(tx: Tx, wish: Resolve, rows: Sequence[Row]) -> None:
-    forbid.move(tx, wish.tenant, rows, State.CANCELLED, "cancelled" if wish.decision == "cancel" else "rejected")
+    why = "cancelled" if wish.decision == "cancel" else "rejected"
+    forbid.move(tx, wish.tenant, rows, State.CANCELLED, why, wish.actor)
 
 
 _ACTS: dict[str, Any] = {

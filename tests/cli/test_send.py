@@ -140,6 +140,13 @@ def test_a_scheduled_mail_waits_and_can_be_cancelled(at: Run) -> None:
     assert (cancelled.exit_code, cancelled.stdout) == (0, "cancelled: nothing has left\n")
     assert body_of(at("requests", "show", sent["requestId"], "--json"))["status"] == "cancelled"
     assert "leaves at" not in at("requests", "show", sent["requestId"]).stdout
+    (told,) = [
+        line
+        for line in at("requests", "show", sent["requestId"], "--trace").stdout.splitlines()
+        if "delivery.cancelled" in line
+    ]
+    assert told.endswith("cancelled")
+    assert "key:" in told
 
 
 def test_what_has_left_cannot_be_cancelled(at: Run) -> None:

@@ -79,6 +79,17 @@ def test_parameters_in_ascii_stay_as_they_are() -> None:
     assert b'Content-Type: text/plain; x="a \\"b\\""; name*=utf-8\'\'%C3%BC\r\n' in raw
 
 
+def test_comments_are_no_part_of_a_parameter() -> None:
+    """Put into quotes they would be one, and the parts could no longer be told apart."""
+    head = "Content-Type: multipart/mixed; boundary=b (ü); x=y (c)"
+    message = f"{head}\r\n\r\n--b\r\nContent-Type: text/plain; charset=utf-8 (ö)\r\n\r\nhello\r\n--b--\r\n".encode()
+
+    raw = ascii_headers(message)
+
+    assert b'Content-Type: multipart/mixed; boundary="b"; x="y"\r\n' in raw
+    assert read(raw).text == read(message).text == "hello"
+
+
 @pytest.mark.parametrize("filename", ["Grüße", "ü" * 120, 'a "quoted" ü', "Angebot für; Sie"])
 def test_the_names_of_files_stay_the_same(filename: str) -> None:
     message = PARTS.format(FILE.format(filename.replace('"', '\\"'))).encode()

@@ -142,6 +142,8 @@ def test_encoded_words_are_decoded_as_far_as_they_are_well_formed(raw: str, text
         ("Content-Type: text/plain; charset=iso-8859-1", b"caf\xe9\r\n", "café\n"),
         ("Content-Type: text/plain; charset=us-ascii", "é\r\n".encode(), "é\n"),
         ("Content-Type: text/plain; charset=utf-8*", b"x", "x"),
+        ("Content-Type: text/plain; charset=iso-8859-1 (Latin)", b"caf\xe9\r\n", "café\n"),
+        ("Content-Type: (a (b; c) \\)) text/plain (d) ; charset=(e) iso-8859-1 (f)(g)", b"caf\xe9\r\n", "café\n"),
         ("Content-Type: nonsense", b"x", "x"),
         ("Content-Type: multipart/mixed", b"x", None),
         ("Content-Transfer-Encoding: BASE64", b"aGkK\r\n", "hi\n"),
@@ -169,6 +171,12 @@ def test_a_body_is_decoded_by_its_own_headers(head: str, body: bytes, text: str 
         ("; filename*0*=utf-8''%C3; filename*1*=%BC; filename*2=%41.txt", "ü%41.txt"),
         ('; filename="=?utf-8?q?=C3=BC.txt?="', "ü.txt"),
         ("; *=odd; filename=x.txt", "x.txt"),
+        ("; filename=report (1).txt", "report (1).txt"),
+        ('; filename="report (1).txt" (a; filename=b)', "report (1).txt"),
+        ("; filename=open(1.txt", "open(1.txt"),
+        ("; filename=plain.txt; filename*=utf-8''%C3%BC.txt", "ü.txt"),
+        ("; filename*=utf-8''%C3%BC.txt; filename*0=a; filename*1=b.txt; filename=plain.txt", "ü.txt"),
+        ("; filename=plain.txt; filename*0=a; filename*1=b.txt", "ab.txt"),
     ],
 )
 def test_a_filename_is_read_in_every_way_it_is_written(extra: str, name: str) -> None:
@@ -230,6 +238,7 @@ def test_an_attached_message_is_one_file_whatever_is_in_it() -> None:
         b"Subject: " + b"x" * 102_400 + b"\r\n\r\n",
         b"X: y\r\n" * 1001 + b"\r\n",
         nested(*["\r\nx"] * 1000),
+        nested(*[f"X-A: {'x' * 100_000}\r\n\r\nx"] * 11),
     ],
 )
 def test_what_readers_would_read_differently_or_never_end_is_refused(raw: bytes) -> None:

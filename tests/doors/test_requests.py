@@ -165,6 +165,20 @@ async def test_what_has_not_left_is_cancelled(door: Door) -> None:
     assert door.world.states(sent["requestId"]) == [State.CANCELLED]
 
 
+async def test_the_trace_says_who_took_it_back_and_who_stopped_it(door: Door) -> None:
+    first, second = await door.accepted(), await door.accepted(to="two@example.net", idempotencyKey="twice")
+    operator = f"key:{door.ids['operator']}"
+    unwanted = {"recipientEmail": "two@example.net", "reasonCode": "manual_dnc"}
+
+    await door.call("DELETE", f"/v1/agent/sends/{first['requestId']}", by="operator")
+    assert (await door.post("/v1/suppressions", unwanted, by="operator")).status_code < 300
+
+    for sent, name in ((first, "delivery.cancelled"), (second, "delivery.blocked")):
+        trace = await door.get(f"/v1/ops/trace/{sent['requestId']}", by="operator")
+        (event,) = [one for one in trace.json()["events"] if one["name"] == name]
+        assert event["data"]["by"] == operator
+
+
 async def test_what_has_left_is_not_and_the_answer_says_what_became_of_it(door: Door) -> None:
     sent = await door.accepted(to=["one@example.net", "two@example.net"])
     first, _ = await door.world.claim()

@@ -1,12 +1,14 @@
 """What a mail needs of a smarthost, and what is never put on the wire."""
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
 from gateway.core.delivery import Bounced, Relayed
 from gateway.core.mimeascii import Form
-from gateway.relay.outgoing import Outgoing
+from gateway.relay.outgoing import LARGE, Outgoing, beside
 from tests.relay.ends import ends, outgoing
 from tests.smtp import FIXTURES
 
@@ -98,3 +100,25 @@ async def test_a_report_goes_out_with_the_null_reverse_path(tmp_path: Path) -> N
 
     assert both.sink.mails[0].envelope_from is None
     assert both.sink.commands[1] == "MAIL FROM:<> SIZE=26"
+
+
+async def test_large_mail_is_read_beside_the_loop_one_after_the_other() -> None:
+    """The loop has to answer and to beat meanwhile; small mail is not held up."""
+    read, under_way = [], threading.Lock()
+    go_on = threading.Event()
+
+    def look(number: int) -> int:
+        assert under_way.acquire(blocking=False)
+        assert go_on.wait(60)
+        read.append(number)
+        under_way.release()
+        return threading.get_ident()
+
+    large = [asyncio.create_task(beside(LARGE + 1, look, number)) for number in range(3)]
+    await asyncio.sleep(0)
+    assert await beside(LARGE, threading.get_ident) == threading.get_ident()
+    assert read == []
+    go_on.set()
+
+    assert threading.get_ident() not in await asyncio.gather(*large)
+    assert read == [0, 1, 2]

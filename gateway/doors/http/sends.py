@@ -189,7 +189,7 @@ async def cancel_send(request: Request, request_id: str, grant: Sending) -> Resp
     def may(record: Record) -> bool:
         return grant.covers(record.mailbox)
 
-    wish = forbid.Cancel(grant.tenant, request_id, may)
+    wish = forbid.Cancel(grant.tenant, request_id, may, grant.actor)
     try:
         stopped, record = await context_of(request).writer.do(Rank.FORBID, (grant.tenant,), forbid.cancel, wish)
     except NotFoundError:

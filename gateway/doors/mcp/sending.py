@@ -141,11 +141,14 @@ async def cancel_send(given: Arguments, ask: Ask) -> Told:
     )
 
 
+CONTACT = {"email": "contact_email"}
+
+
 async def check_suppression(given: Arguments, ask: Ask) -> Told:
     """Whether somebody may be mailed at all."""
     answer = await ask("GET", "/v1/suppressions/check", query={"email": str(given["contact_email"])})
     if not answer.good:
-        return told.refused(answer)
+        return told.refused(answer, CONTACT)
     body = {"ok": True, "suppressed": answer.body["suppressed"]} | told.plain(answer.body, "scope")
     if answer.body["reason"]:
         body["reason_code"] = answer.body["reason"]
@@ -193,7 +196,7 @@ async def contact_timeline(given: Arguments, ask: Ask) -> Told:
     mails = await ask("GET", "/v1/agent/requests", query={"recipientEmail": person, "limit": str(TIMELINE)})
     for answer in (check, leases, mails):
         if not answer.good:
-            return told.refused(answer)
+            return told.refused(answer, CONTACT)
     said: dict[str, Any] = {"ok": True, "suppressed": check.body["suppressed"]}
     if leases.body:
         said["lease"] = told.lease(leases.body[0])

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
 from gateway.doors.mcp.tool import Answer, Told, snake
 
 HOLDS = ("unknown", "pending_approval")
+FAILED = ("blocked", "bounced", "cancelled", "expired")
 FIRST = {"lease_required": "acquire_first", "lease_expired": "acquire_first"}
 MEND = (
     "recipient_not_allowed",
@@ -53,8 +55,11 @@ def holder(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"holder": said | ({"request_id": one["requestId"]} if one.get("requestId") else {})}
 
 
-def refused(answer: Answer) -> Told:
-    """An error of the wire: the call was wrong, is not allowed, or cannot be served now."""
+def refused(answer: Answer, names: Mapping[str, str] = MappingProxyType({})) -> Told:
+    """An error of the wire: the call was wrong, is not allowed, or cannot be served now.
+
+    `names` are the arguments whose members are called otherwise than they are.
+    """
     body: Mapping[str, Any] = answer.body if isinstance(answer.body, dict) else {}
     slug = str(body.get("error", "failed"))
     later = answer.status in LATER
@@ -66,7 +71,8 @@ def refused(answer: Answer) -> Told:
     if body.get("errors"):
         words = (("use fencingTokens", "send one mail to each"),)
         said["errors"] = [
-            {"field": snake(one["field"]), "message": _known(one["message"], words)} for one in body["errors"]
+            {"field": names.get(one["field"], snake(one["field"])), "message": _known(one["message"], words)}
+            for one in body["errors"]
         ]
     return Told(said, error=True)
 
@@ -90,7 +96,7 @@ def of_send(answer: Answer) -> Told:
     if not answer.good:
         return refused(answer)
     body: Mapping[str, Any] = answer.body
-    said = {"ok": body["status"] != "blocked"} | plain(body, "status", "requestId", "idempotencyKey")
+    said = {"ok": body["status"] not in FAILED} | plain(body, "status", "requestId", "idempotencyKey")
     if body.get("replayed"):
         said["replayed"] = True
     said |= plain(body, "reason", "detail") | holder(body)

@@ -121,11 +121,14 @@ async def test_a_mail_is_taken_back(served: Served) -> None:
     async with served.connect("a") as one:
         sent = await one.call("send_email", to=PAT, subject="hi", text="hello", scheduled_at="2099-01-01T00:00:00Z")
         assert sent["errors"][0]["field"] == "scheduled_at"
-        sent = await one.call("send_email", to=PAT, subject="hi", text="hello")
+        mail = {"to": PAT, "subject": "hi", "text": "hello", "idempotency_key": "once"}
+        sent = await one.call("send_email", **mail)
         gone = await one.call("cancel_send", request_id=sent["request_id"])
+        repeated = await one.call("send_email", **mail)
         again = await one.call("cancel_send", request_id="req_nothing")
 
     assert gone["status"] == "cancelled"
+    assert (repeated["ok"], repeated["status"], repeated["replayed"]) == (False, "cancelled", True)
     assert (again["ok"], again["reason"]) == (False, "send_request_not_found")
 
 
@@ -252,6 +255,8 @@ async def test_a_budget_tells_of_the_mailbox_and_the_agent_too(sqlite_files: Sql
         ("acquire_lease", {"contact_email": PAT, "duration_minutes": -1}, "duration_minutes"),
         ("vote", {"consensus_id": "x"}, "vote"),
         ("get_request", {}, "request_id"),
+        ("check_suppression", {"contact_email": "nobody"}, "contact_email"),
+        ("contact_timeline", {"contact_email": "nobody"}, "contact_email"),
         ("batch_send", {"sends": "all"}, "sends"),
     ],
 )
