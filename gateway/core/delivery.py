@@ -50,11 +50,13 @@ TRANSITIONS: dict[State, dict[State, str]] = {
         State.QUEUED: "release",
         State.BLOCKED: "release (where suppressed, taken over, ...)",
         State.HELD: "release",
+        State.RELAYED: "late reply",
         State.CANCELLED: "cancel",
         State.EXPIRED: "lateness",
     },
     State.HELD: {
         State.QUEUED: "release",
+        State.RELAYED: "late reply",
         State.SCHEDULED: "release, where it must still wait",
         State.BLOCKED: "release (where suppressed, taken over, ...)",
         State.CANCELLED: "cancel or reject",

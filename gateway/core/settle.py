@@ -44,7 +44,7 @@ def settle(standing: Standing, claim_no: int, outcome: Outcome, retry: Retry, ro
     """Decide what `outcome`, reported under `claim_no`, makes of the delivery; `roll` in [0, 1) is the jitter.
 
     An old claim number changes nothing (law 6). A late reply under the current one settles an unknown as from permitted;
-    2yz also moves queued (a retry was ordered) to relayed, 5yz an assumed relayed to bounced; a late 4yz after a decision
+    2yz also ends a retry that was ordered, wherever that waits, 5yz an assumed relayed to bounced; a late 4yz after a decision
     is only recorded (ARCHITECTURE 8).
     """
     nothing = Settlement(None, standing.attempts)
@@ -55,7 +55,7 @@ def settle(standing: Standing, claim_no: int, outcome: Outcome, retry: Retry, ro
             return _from_taken(standing, outcome, retry, roll)
         case State.UNKNOWN if not isinstance(outcome, Unknown):
             return _from_taken(standing, outcome, retry, roll)
-        case State.QUEUED if isinstance(outcome, Relayed):
+        case State.QUEUED | State.HELD | State.SCHEDULED if isinstance(outcome, Relayed):
             return Settlement(State.RELAYED, standing.attempts, stamp=True)
         case State.RELAYED if standing.assumed and isinstance(outcome, Bounced):
             return Settlement(State.BOUNCED, standing.attempts, reason="bounced")

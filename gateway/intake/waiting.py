@@ -113,7 +113,8 @@ class ReleaseLoop:
             return
         decision = "retry" if act == "retry_once_after" else "assume_sent"
         try:
-            await intake.resolve(Resolve(one.tenant, one.request, decision, "setting", setting, one.delivery))
+            about = (one.delivery, one.changed_us)
+            await intake.resolve(Resolve(one.tenant, one.request, decision, "setting", setting, *about))
         except StoreUnavailableError:
             raise
         except GatewayError as error:  # somebody else was quicker

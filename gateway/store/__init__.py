@@ -66,6 +66,7 @@ class Store:
         self.dialect = dialect
         self.boot = boot
         self.epoch = secrets.token_hex(8)
+        self._traced = False  # true once a commit of this process has left its trace there
         self.serving = False  # true once this process has an epoch row: then commits can be looked up after a doubt
         self._steady = Steady(boot)
         self._statements = Statements(dialect)
@@ -176,9 +177,14 @@ class Store:
             except BaseException as error:
                 self._rollback(cursor)
                 if isinstance(error, self.dialect.outages):
+                    if not self.dialect.busy(
+                        error
+                    ):  # it may be the session's own, such as a server that only reads now
+                        self._drop_writer()
                     raise self._unavailable(error) from error
                 raise
             self._commit(cursor, ids)
+            self._traced = self._traced or self.serving
         step("commit.after")
         return result
 
@@ -254,10 +260,14 @@ class Store:
         try:
             cursor = self._begin(ids)
             try:
-                return epochs.group_of(Tx(self.dialect, self._statements, cursor), self.epoch) == self._group
+                group = epochs.group_of(Tx(self.dialect, self._statements, cursor), self.epoch)
             finally:
                 self._rollback(cursor)
         except StoreUnavailableError as error:
             raise CommitInDoubtError(str(error)) from error
         except self.dialect.errors as error:
             raise CommitInDoubtError(str(error)) from error
+        if group is None and self._traced:
+            msg = "the outcome of a commit is not known, and this process was taken for dead meanwhile"
+            raise CommitInDoubtError(msg)
+        return group == self._group

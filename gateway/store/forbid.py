@@ -15,7 +15,7 @@ from gateway.core.mail import Kind
 from gateway.core.record import Record
 from gateway.store import events, records
 from gateway.store.dialect import Dialect, Row, by_index
-from gateway.store.schema import attempts, clock, deliveries, live, open_, sends
+from gateway.store.schema import attempts, clock, deliveries, due, live, open_, sends
 from gateway.store.statements import altered, of_send
 from gateway.store.tx import Tx
 
@@ -175,6 +175,11 @@ def _look_again(_: Dialect) -> sa.Executable:
     return altered(judged_us=0)
 
 
+def _leave(_: Dialect) -> sa.Executable:
+    """What waits is not in flight, and has no place among those that are when it sets out again."""
+    return altered(since_us=sa.null())
+
+
 def hold_mailbox(tx: Tx, tenant: str, mailbox: str) -> int:
     """A paused mailbox's queued and claimed mail is held. Returns how many deliveries.
 
@@ -183,6 +188,7 @@ def hold_mailbox(tx: Tx, tenant: str, mailbox: str) -> int:
     rows = tx.rows(_of_mailbox, {"tenant": tenant, "box": mailbox})
     stopping = [r for r in rows if State(r["state"]) in STOPPABLE]
     tx.many(_look_again, [{"tenant": tenant, "id_": r["id"]} for r in rows if State(r["state"]) in MARKABLE])
+    tx.many(_leave, [{"tenant": tenant, "id_": r["id"]} for r in stopping])
     return len(move(tx, tenant, stopping, State.HELD, PAUSED))
 
 
@@ -231,13 +237,12 @@ def _let_go(tx: Tx, tenant: str, rows: Sequence[Row]) -> int:
 
 
 def _ahead(d: Dialect) -> sa.Executable:
-    """Mail to contacts that waits for another agent's lease alone, and not for a time of its own."""
+    """Mail to contacts that waits for another agent's lease alone, and not for a time of its own; retries among it."""
     free = sa.or_(deliveries.c.not_before_us.is_(None), deliveries.c.not_before_us <= sa.bindparam("now"))
     return (
         sa.update(deliveries)
         .where(d.owned(deliveries.c.contact, "keys"), free)
-        .where(deliveries.c.state == sa.literal_column("'scheduled'"))
-        .where(deliveries.c.reason == sa.literal_column("'lease_conflict'"))
+        .where(due, deliveries.c.reason == sa.literal_column("'lease_conflict'"))
         .values(due_us=sa.bindparam("now"))
     )
 

@@ -23,7 +23,13 @@ class Postgres:
 
     name = "postgresql"
     errors: tuple[type[Exception], ...] = (psycopg.Error,)
-    outages: tuple[type[Exception], ...] = (psycopg.OperationalError, psycopg.InterfaceError)
+    outages: tuple[type[Exception], ...] = (
+        psycopg.OperationalError,
+        psycopg.InterfaceError,
+        psycopg.errors.ReadOnlySqlTransaction,  # a primary that has been demoted: another one serves
+        psycopg.errors.IdleInTransactionSessionTimeout,
+        psycopg.errors.TransactionTimeout,
+    )
 
     def __init__(self, url: sa.URL) -> None:
         """Keep the address; nothing is opened yet."""

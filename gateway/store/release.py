@@ -129,8 +129,8 @@ def _judged(_: Dialect) -> sa.Executable:
 
 
 def _still(_: Dialect) -> sa.Executable:
-    """It is held, perhaps for another reason than before."""
-    return altered(reason=sa.bindparam("why"))
+    """It is held, perhaps for another reason than before, and no longer in flight."""
+    return altered(reason=sa.bindparam("why"), since_us=sa.null())
 
 
 def _postpone(_: Dialect) -> sa.Executable:

@@ -31,7 +31,8 @@ def revoke(
 ) -> tuple[Key, list[str]]:
     """End a key and what it has asked of a person; with `cancel_queued` stop all its mail that has not been permitted.
 
-    Returns the key as it was, and the ids of the requests that were cancelled. Raises as `revoke_key` does.
+    Returns the key as it was, and the ids of the requests that were cancelled, of which nothing can have left.
+    Raises as `revoke_key` does.
     """
     key = revoke_key(tx, tenant, key_id, actor=actor)
     decisions.reject_of(tx, tenant, key_id, actor)
@@ -42,5 +43,5 @@ def revoke(
         return True
 
     ids = [row["id"] for row in tx.rows(_under_way, {"tenant": tenant, "by": key_id})]
-    forbid.cancel(tx, [forbid.Cancel(tenant, request, may, actor) for request in ids])
-    return key, ids
+    done = forbid.cancel(tx, [forbid.Cancel(tenant, request, may, actor) for request in ids])
+    return key, [request for request, said in zip(ids, done, strict=True) if isinstance(said, tuple) and said[0]]

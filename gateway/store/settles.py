@@ -34,20 +34,28 @@ class Report:
 
 
 def _update(_: Dialect) -> sa.Executable:
-    names = ("state", "attempts", "due_us", "reason", "code", "enhanced", "text", "changed_us", "detail", "judged_us")
+    words = ("reason", "code", "enhanced", "text", "detail")
+    names = ("state", "attempts", "due_us", "changed_us", "judged_us", "since_us", *words)
     return altered(**{name: sa.bindparam(f"new_{name}") for name in names})
 
 
 def _end_attempt(_: Dialect) -> sa.Executable:
-    """Once for each outcome: what is told again after a commit in doubt moves no time."""
+    """Once for each outcome: what is told again after a commit in doubt moves no time. No doubt replaces a reply.
+
+    An attempt that had no permit of its own does not take over an earlier one's.
+    """
     came_to = sa.bindparam("came_to", type_=sa.Text)
+    at = sa.bindparam("at", type_=sa.BigInteger)
+    doubtful = came_to.in_([sa.literal_column("'unknown'"), sa.literal_column("'givenback'")])
+    known = attempts.c.outcome != sa.literal_column("''")
     return (
         sa.update(attempts)
         .where(attempts.c.tenant == TENANT, attempts.c.delivery_id == sa.bindparam("id_"))
         .where(attempts.c.claim_no == sa.bindparam("no"), attempts.c.outcome != came_to)
+        .where(sa.not_(sa.and_(doubtful, known)))
         .values(
             ended_us=sa.bindparam("now"),
-            permitted_us=sa.func.coalesce(attempts.c.permitted_us, sa.bindparam("at", type_=sa.BigInteger)),
+            permitted_us=sa.func.coalesce(attempts.c.permitted_us, sa.case((at >= attempts.c.started_us, at))),
             outcome=came_to,
             code=sa.bindparam("reply"),
             enhanced=sa.bindparam("status"),
@@ -132,6 +140,7 @@ def _changed(report: Report, row: Row, change: Settlement, now: int) -> dict[str
         "new_due_us": row["due_us"] if change.due_in is None else now + round(change.due_in * US),
         # An unknown one held nobody off: what has happened since is looked at before it goes a second time.
         "new_judged_us": 0 if row["state"] == State.UNKNOWN else row["judged_us"],
+        "new_since_us": now if row["state"] == State.UNKNOWN and change.state is State.QUEUED else row["since_us"],
         "new_reason": change.reason,
         "new_detail": getattr(report.outcome, "why", ""),
         "new_code": code,

@@ -139,7 +139,9 @@ def open_page(tx: Tx, after: Ripe | None, *, limit: int) -> list[Ripe]:
 
 
 def _requeue(_: Dialect) -> sa.Executable:
-    return altered(judged_us=0, due_us=sa.bindparam("now"), tried=deliveries.c.tried + 1)
+    """It sets out anew: whoever has the contact in flight by now goes before it."""
+    now: sa.BindParameter[int] = sa.bindparam("now", type_=sa.BigInteger)
+    return altered(judged_us=0, due_us=now, since_us=now, tried=deliveries.c.tried + 1)
 
 
 def _assume(_: Dialect) -> sa.Executable:
@@ -150,7 +152,7 @@ def _assume(_: Dialect) -> sa.Executable:
 class Resolve:
     """A decision about a send: retry, assume_sent, cancel for unknown ones, reject for held ones (approve is a release).
 
-    `only` limits it to one delivery (a setting decides by delivery, a person by request).
+    `only` limits it to one delivery (a setting decides by delivery, a person by request), `changed_us` to it as it was read.
     """
 
     tenant: str
@@ -159,6 +161,7 @@ class Resolve:
     actor: str
     why: str = ""
     only: str | None = None
+    changed_us: int | None = None
 
 
 UNKNOWN_DECISIONS = ("retry", "assume_sent", "cancel")
@@ -178,6 +181,7 @@ def _resolve(tx: Tx, wish: Resolve) -> Record | Exception:
     state = State.UNKNOWN if wish.decision in UNKNOWN_DECISIONS else State.HELD
     rows = tx.rows(of_send, {"tenant": wish.tenant, "send": wish.request})
     open_rows = [r for r in rows if r["state"] == state and wish.only in (None, r["id"])]
+    open_rows = [r for r in open_rows if wish.changed_us in (None, r["changed_us"])]
     if not open_rows:
         words = " and ".join(sorted({r["state"] for r in rows}))
         return ConflictError("not_resolvable", f"nothing of this request is {state.value}", states=words)

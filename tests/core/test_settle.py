@@ -59,6 +59,8 @@ BECOMES: dict[State, dict[str, State]] = {
         "given back": State.QUEUED,
     },
     State.QUEUED: {"2yz": State.RELAYED},
+    State.HELD: {"2yz": State.RELAYED},
+    State.SCHEDULED: {"2yz": State.RELAYED},
 }
 """The new state by standing and outcome; where there is none, the reply is only recorded."""
 

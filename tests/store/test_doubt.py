@@ -8,17 +8,17 @@ from typing import Any
 import psycopg
 import pytest
 
-from gateway.core.delivery import GivenBack, Retry, State
+from gateway.core.delivery import GivenBack, Relayed, Retry, State
 from gateway.core.errors import CommitInDoubtError, StoreUnavailableError
 from gateway.relay.pool import Pool
 from gateway.relay.smarthost import Smarthost
 from gateway.relay.worker import Worker
 from gateway.sink import Sink
-from gateway.store import Store, dialect_of, outbox, schema, steps
+from gateway.store import Store, dialect_of, epochs, outbox, schema, steps
 from gateway.store.outbox import Claim, ClaimRequest
 from gateway.store.writer import Rank
 from tests.databases import Databases, PostgresServer
-from tests.world import START, Node, World, a_world, ids, until_somebody_waits_for_a_lock
+from tests.world import OK, START, Node, World, a_world, ids, until_somebody_waits_for_a_lock
 
 FRESH = 600_000_000
 ASKED = 2
@@ -157,6 +157,27 @@ async def test_a_process_that_leaves_no_trace_does_not_try_a_doubtful_group_agai
         await world.send(key="once", node=node)
 
     assert len(world.rows()["sends"]) == (fate == "took")
+
+
+async def test_a_process_that_was_forgotten_meanwhile_cannot_know(world: World, line: Line, node: Node) -> None:
+    """Whoever took it for dead has taken its trace away: that there is none says nothing of the commit."""
+    await world.send(node=node)
+    world.store.write((), lambda tx: epochs.forget(tx, node.store.epoch))
+    line.commits = ["lost"]
+
+    with pytest.raises(CommitInDoubtError):
+        await world.acquire("a", "x@example.net", node=node)
+
+
+async def test_a_server_that_only_reads_now_is_left(postgres_server: PostgresServer) -> None:
+    """A primary that was demoted keeps its sessions; another one has its address (PostgreSQL 25006)."""
+    async with a_world(postgres_server) as world:
+        claim = await world.claim_of(await world.send())
+        await world.permit(claim)
+        assert world.store._writer is not None
+        world.store._writer.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+
+        assert await world.settle(claim, Relayed(OK)) is State.RELAYED
 
 
 async def test_everybody_in_a_doubtful_group_is_told(world: World, line: Line, node: Node) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.core.delivery import Bounced, Deferred, GivenBack, Outcome, Relayed, Reply, Retry, State, Unknown
 from gateway.store import schema
-from tests.world import OK, PAT, START, World, reasons, verdict
+from tests.world import BOXES, OK, PAT, START, World, reasons, verdict
 
 BUSY = Deferred("451 to DOT", Reply(451, "4.3.0", "busy"))
 REFUSED = Bounced("554 to DOT", Reply(554, "5.7.1", "no"))
@@ -74,6 +74,30 @@ async def test_what_is_told_twice_moves_no_time(world: World) -> None:
 
     assert await world.settle(claim, REFUSED) is None
     assert world.rows_of(schema.attempts) == first
+
+
+@pytest.mark.parametrize("doubt", [SILENT, GivenBack("stopping")], ids=["silence", "given-back"])
+async def test_no_doubt_replaces_a_reply(world: World, doubt: Outcome) -> None:
+    """The store was away: the late reply is written before the silence that came first."""
+    claim = await world.claim_of(await world.send())
+    await world.permit(claim)
+    await world.settle(claim, Relayed(OK))
+    first = world.rows_of(schema.attempts)
+
+    assert await world.settle(claim, doubt) is None
+    assert world.rows_of(schema.attempts) == first
+
+
+async def test_an_attempt_whose_permit_was_refused_does_not_either(world: World) -> None:
+    receipt = await world.send()
+    await world.relay(await world.claim_of(receipt), GivenBack("late"))
+    claim = await world.claim_of(receipt)
+    await world.suppress()
+    assert await world.permit(claim) == "suppressed"
+    await world.settle(claim, GivenBack("suppressed"))
+
+    first, second = sorted(world.rows_of(schema.attempts), key=lambda row: row["claim_no"])
+    assert (first["permitted_us"] is None, second["permitted_us"]) == (False, None)
 
 
 async def test_an_attempt_that_had_no_permit_does_not_borrow_an_earlier_ones(world: World) -> None:
@@ -296,6 +320,48 @@ async def test_mail_that_was_unknown_is_judged_again_before_it_goes_a_second_tim
     assert world.state(receipt) is State.QUEUED
 
 
+@pytest.mark.parametrize("by", ["retry", "late 4yz", "pause"])
+async def test_what_has_left_flight_goes_behind_what_has_set_out_meanwhile(world: World, by: str) -> None:
+    first = await world.send("a")
+    claim = await world.claim_of(first)
+    if by == "pause":
+        await world.pause_mailbox()
+    else:
+        await world.relay(claim, SILENT)
+        world.advance(3600)
+    second = await world.send("b", mailbox=BOXES[1], subject="another thing")
+    on_its_way = await world.claim_of(second)
+    await world.permit(on_its_way)
+    match by:
+        case "retry":
+            await world.resolve(first.record.id, "retry")
+        case "late 4yz":
+            await world.settle(claim, BUSY)
+        case _:
+            await world.resume_mailbox()
+    world.advance(60)
+    await world.look()
+
+    assert await world.claim() == []
+    assert world.record(first.record.id).deliveries[0].reason == "lease_conflict"  # the other's send is in the way
+    assert await world.settle(on_its_way, Relayed(OK)) is State.RELAYED
+
+
+async def test_a_retry_that_waits_for_a_lease_goes_when_it_is_given_back(world: World) -> None:
+    receipt = await world.send("a")
+    await world.relay(await world.claim_of(receipt), SILENT)
+    world.advance(700)
+    held = await world.lease("b")
+    await world.resolve(receipt.record.id, "retry")
+    await world.look()
+    before = world.record(receipt.record.id).deliveries[0].reason
+    await world.release(held.id)
+    await world.look()
+
+    assert before == "lease_conflict"
+    assert await world.relay(await world.claim_of(receipt)) is State.RELAYED
+
+
 async def test_an_unknown_that_turns_out_unsent_goes_when_nobody_minds(world: World) -> None:
     receipt = await world.send("a")
     claim = await world.claim_of(receipt)
@@ -315,6 +381,24 @@ async def test_a_late_yes_ends_a_retry_that_was_ordered(world: World) -> None:
     assert await world.settle(claim, Relayed(OK)) is State.RELAYED
     await world.look()
     assert await world.claim() == []
+
+
+@pytest.mark.parametrize("where", [State.HELD, State.SCHEDULED])
+async def test_a_late_yes_ends_it_wherever_it_waits(world: World, where: State) -> None:
+    receipt = await world.send()
+    claim = await world.claim_of(receipt)
+    await world.relay(claim, SILENT)
+    await world.resolve(receipt.record.id, "retry")
+    await world.pause_mailbox()
+    if where is State.SCHEDULED:
+        await world.resume_mailbox()
+
+    assert world.state(receipt) is where
+    assert await world.settle(claim, Relayed(OK)) is State.RELAYED
+    await world.resume_mailbox()
+    await world.look()
+    assert await world.claim() == []
+    assert stamped(world) == [(PAT, receipt.record.id)]
 
 
 @pytest.mark.parametrize("late", [BUSY, REFUSED, GivenBack("late")], ids=["4yz", "5yz", "given-back"])

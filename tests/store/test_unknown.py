@@ -7,7 +7,9 @@ import pytest
 from gateway.core.delivery import Deferred, Relayed, State, Unknown
 from gateway.core.errors import ConflictError, NotFoundError
 from gateway.core.record import Receipt
-from gateway.store import agents, schema
+from gateway.intake.waiting import ReleaseLoop
+from gateway.settings import split_unknown
+from gateway.store import agents, schema, waiting
 from gateway.store.outbox import Claim
 from tests.databases import Databases
 from tests.world import BOXES, OK, PAT, TENANT, World, a_world, reasons, verdict
@@ -222,6 +224,23 @@ async def test_retry_once_after_tries_once_and_not_before(databases: Databases) 
         assert early is State.UNKNOWN
         assert again.claim_no == 2
         assert world.state(receipt) is State.UNKNOWN
+
+
+async def test_two_processes_that_read_the_same_page_retry_once(databases: Databases) -> None:
+    async with a_world(databases, unknown="retry_once_after:1h") as world:
+        receipt, _ = await unknown(world)
+        world.advance(HOUR + 60)
+        other = world.node()
+        (one,) = other.store.read(lambda tx: waiting.open_page(tx, None, limit=500))
+        await world.look()
+        await world.look()
+        await world.relay(await world.claim_of(receipt), Unknown("silence"))
+        loop = ReleaseLoop(other.intake, split_unknown, world.unknown)
+        await loop._ripen(one)
+        await world.look(other)
+
+        assert world.state(receipt) is State.UNKNOWN
+        assert await world.claim() == []
 
 
 async def test_assume_sent_after_closes_the_case(databases: Databases) -> None:

@@ -8,7 +8,7 @@ import pytest
 from gateway.core.delivery import Deferred, State
 from gateway.core.errors import ConflictError
 from gateway.intake.intake import Terms
-from gateway.store import records
+from gateway.store import records, revoke
 from tests.databases import Databases
 from tests.world import BOXES, PAT, START, TENANT, World, a_world, verdict
 
@@ -339,6 +339,18 @@ async def test_a_cancel_succeeds_where_the_rest_had_failed_already(world: World)
 
     assert cancelled
     assert [d.state for d in record.deliveries] == [State.BLOCKED, State.CANCELLED]
+
+
+async def test_a_revoked_keys_mail_is_not_called_cancelled_where_it_may_have_left(world: World) -> None:
+    permitted, queued = await world.send(), await world.send(to="other@example.net")
+    await world.permit(await world.claim_of(permitted))
+
+    _, ids = world.store.write(
+        (world.tenant,), lambda tx: revoke.revoke(tx, world.tenant, world.key, cancel_queued=True)
+    )
+
+    assert ids == [queued.record.id]
+    assert (world.state(permitted), world.state(queued)) == (State.PERMITTED, State.CANCELLED)
 
 
 async def test_a_cancel_and_a_permit_at_once_have_one_winner(world: World) -> None:
